@@ -1,0 +1,2 @@
+//! The `ledgermq` binary.
+fn main() {}
