@@ -1,1 +1,3 @@
-//! TODO
+//! Messages in a commit log, and everything that is derived from it.
+
+pub mod append_log;
