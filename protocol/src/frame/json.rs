@@ -1,0 +1,239 @@
+//! The JSON header form.
+
+use std::{borrow::Cow, fmt};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor, value},
+};
+
+use super::FrameError;
+use crate::{Command, ExtFields, HeaderEncoding, Language};
+
+/// Reads a header. Unknown keys are skipped, of a repeated key the last value counts, and numbers,
+/// booleans and nulls are taken where texts belong, as fastjson does.
+pub(super) fn decode(header: &[u8]) -> Result<Command, FrameError> {
+    let mut reader = serde_json::Deserializer::from_slice(header);
+    let command = reader
+        .deserialize_map(HeaderVisitor)
+        .map_err(|error| FrameError::Json(error.to_string()))?;
+    reader.end().map_err(|error| FrameError::Json(error.to_string()))?;
+    Ok(command)
+}
+
+struct HeaderVisitor;
+
+impl<'de> Visitor<'de> for HeaderVisitor {
+    type Value = Command;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a header object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Command, A::Error> {
+        let mut command = Command::request(0);
+        command.version = 0;
+        command.encoding = HeaderEncoding::Json;
+        command.body = Bytes::new();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            match key.0.as_deref().unwrap_or_default() {
+                "code" => command.code = map.next_value::<Number>()?.0,
+                "flag" => command.flag = map.next_value::<Number>()?.0,
+                "opaque" => command.opaque = map.next_value::<Number>()?.0,
+                "version" => command.version = map.next_value::<Number>()?.0,
+                "language" => {
+                    let name = map.next_value::<Text<'de>>()?.0;
+                    command.language = Language::from_name(name.as_deref().unwrap_or_default());
+                }
+                "remark" => command.remark = map.next_value::<Text<'de>>()?.0.map(Cow::into_owned),
+                "extFields" => command.ext_fields = map.next_value::<Fields>()?.0,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(command)
+    }
+}
+
+/// The object of extension fields, or null.
+struct Fields(Option<ExtFields>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of texts")
+    }
+
+    fn visit_unit<E>(self) -> Result<Fields, E> {
+        Ok(Fields(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = ExtFields::new();
+        while let Some((name, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
+            if let (Some(name), Some(value)) = (name.0, value.0) {
+                fields.push(Cow::Owned(name.into_owned()), value.into_owned());
+            }
+        }
+        Ok(Fields(Some(fields)))
+    }
+}
+
+/// Any scalar as text; null is `None`; an object or array is its JSON text.
+struct Text<'de>(Option<Cow<'de, str>>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Borrowed(if value { "true" } else { "false" }))))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(value.to_string()))))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(value.to_string()))))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Text<'de>, E> {
+        Ok(Text(Some(Cow::Owned(value.to_string()))))
+    }
+
+    fn visit_unit<E>(self) -> Result<Text<'de>, E> {
+        Ok(Text(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Text<'de>, A::Error> {
+        let json = serde_json::Value::deserialize(value::SeqAccessDeserializer::new(seq))?;
+        Ok(Text(Some(Cow::Owned(json.to_string()))))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text<'de>, A::Error> {
+        let json = serde_json::Value::deserialize(value::MapAccessDeserializer::new(map))?;
+        Ok(Text(Some(Cow::Owned(json.to_string()))))
+    }
+}
+
+/// An int32, also as decimal text; null is 0.
+struct Number(i32);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        let text = Text::deserialize(reader)?.0;
+        let Some(text) = text else {
+            return Ok(Self(0));
+        };
+        text.parse().map(Self).map_err(|_not_a_number| {
+            de::Error::invalid_value(de::Unexpected::Str(&text), &"a 32-bit number")
+        })
+    }
+}
+
+/// Appends the header, keys in fastjson's (alphabetical) order.
+pub(super) fn encode(command: &Command, out: &mut BytesMut) {
+    out.put_slice(b"{\"code\":");
+    put_number(command.code, out);
+    if let Some(fields) = &command.ext_fields {
+        out.put_slice(b",\"extFields\":{");
+        for (index, (name, value)) in fields.iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b',');
+            }
+            put_text(name, out);
+            out.put_u8(b':');
+            put_text(value, out);
+        }
+        out.put_u8(b'}');
+    }
+    out.put_slice(b",\"flag\":");
+    put_number(command.flag, out);
+    out.put_slice(b",\"language\":\"");
+    out.put_slice(command.language.name().as_bytes());
+    out.put_slice(b"\",\"opaque\":");
+    put_number(command.opaque, out);
+    if let Some(remark) = &command.remark {
+        out.put_slice(b",\"remark\":");
+        put_text(remark, out);
+    }
+    out.put_slice(b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
+    put_number(command.version, out);
+    out.put_u8(b'}');
+}
+
+fn put_number(number: i32, out: &mut BytesMut) {
+    use fmt::Write;
+    // A BytesMut grows as needed: writing into it cannot fail.
+    if write!(out, "{number}").is_err() {
+        out.put_u8(b'0');
+    }
+}
+
+/// Appends a quoted JSON string.
+pub(crate) fn put_text(text: &str, out: &mut impl BufMut) {
+    out.put_u8(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+        let (plain, tail) = rest.split_at(at);
+        out.put_slice(plain);
+        let Some((&byte, tail)) = tail.split_first() else {
+            break;
+        };
+        put_escape(byte, out);
+        rest = tail;
+    }
+    out.put_slice(rest);
+    out.put_u8(b'"');
+}
+
+fn put_escape(byte: u8, out: &mut impl BufMut) {
+    const HEX: [u8; 16] = *b"0123456789ABCDEF";
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        0x08 => b'b',
+        0x09 => b't',
+        0x0A => b'n',
+        0x0C => b'f',
+        0x0D => b'r',
+        _ => {
+            out.put_slice(b"\\u00");
+            for digit in [byte >> 4, byte & 0xF] {
+                out.put_u8(HEX.get(usize::from(digit)).copied().unwrap_or(b'0'));
+            }
+            return;
+        }
+    };
+    out.put_slice(&[b'\\', short]);
+}
