@@ -1,2 +1,98 @@
-//! Development tasks.
-fn main() {}
+//! Development tasks: `cargo xtask ci`, `fix`, `tidy`, `docs`.
+#![expect(clippy::print_stdout, reason = "a command line tool reports on its standard output")]
+
+mod stages;
+mod tidy;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Parser, Subcommand};
+
+/// Development tasks of the workspace.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Runs every check, as CI does. Writes nothing but target/.
+    Ci {
+        /// Also the stages that do not fit into a CI run.
+        #[arg(long)]
+        long: bool,
+        /// Only the stages whose name contains one of these.
+        #[arg(long = "only", value_name = "NAME")]
+        only: Vec<String>,
+        /// Prints the table of stages and runs nothing.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Formats the sources and applies what clippy can mend.
+    Fix,
+    /// Checks the rules on sources and dependencies that no lint knows.
+    Tidy,
+    /// Writes the documents that are derived from tables in the sources.
+    Docs,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    let root = root()?;
+    match task {
+        Task::Ci { long, only, list } => {
+            if list {
+                stages::list();
+                return Ok(());
+            }
+            stages::run(&root, long, &only)
+        }
+        Task::Fix => fix(&root),
+        Task::Tidy => tidy::run(&root),
+        Task::Docs => docs(&root),
+    }
+}
+
+fn root() -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().map(Path::to_path_buf).context("xtask lies at the top of the workspace")
+}
+
+fn fix(root: &Path) -> Result<()> {
+    cargo(
+        root,
+        &["clippy", "--workspace", "--all-targets", "--fix", "--allow-dirty", "--allow-staged"],
+    )?;
+    cargo(root, &["fmt", "--all"])
+}
+
+fn docs(root: &Path) -> Result<()> {
+    bail!("{}: no document is derived from a table yet", root.display())
+}
+
+/// Runs cargo with `arguments` in `root` and waits for it.
+fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(arguments)
+        .current_dir(root)
+        .status()
+        .with_context(|| format!("starting cargo {}", arguments.join(" ")))?;
+    ensure!(status.success(), "cargo {} ended with {status}", arguments.join(" "));
+    Ok(())
+}

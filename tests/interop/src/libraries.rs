@@ -1,0 +1,112 @@
+//! Official clients and brokers from Maven Central, and our programs built against them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::folder;
+
+/// Flags that Java 17 needs for the way in which RocketMQ reaches into `java.nio`.
+pub const OPENS: [&str; 2] =
+    ["--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"];
+
+/// Class path of `artifact` (of group org.apache.rocketmq) and all that it needs. Fetched once.
+///
+/// # Errors
+/// Where Maven cannot be run or fails.
+pub fn class_path(artifact: &str, version: &str) -> Result<String> {
+    let folder = folder::interop()?.join("lib").join(format!("{artifact}-{version}"));
+    let done = folder.join(".done");
+    if !done.exists() {
+        let mut command = Command::new("mvn");
+        command.args(["-q", "-B", "-f"]).arg(folder::sources().join("pom.xml"));
+        command.arg("dependency:copy-dependencies");
+        command.arg(format!("-Dartifact={artifact}")).arg(format!("-Dv={version}"));
+        command.arg(format!("-DoutputDirectory={}", folder.display()));
+        run(&mut command)?;
+        fs::File::create(&done).with_context(|| format!("creating {}", done.display()))?;
+    }
+    Ok(folder.join("*").display().to_string())
+}
+
+/// Compiles the Java sources of `java/` named `sources` against `class_path` and returns the whole
+/// class path to run them with.
+///
+/// # Errors
+/// Where javac cannot be run or fails.
+pub fn compile(name: &str, sources: &[&str], class_path: &str) -> Result<String> {
+    let sources: Vec<PathBuf> =
+        sources.iter().map(|source| folder::sources().join("java").join(source)).collect();
+    let out = folder::interop()?.join("classes").join(name);
+    let whole = format!("{}:{class_path}", out.display());
+    let done = out.join(".done");
+    if is_newer(&done, &sources)? {
+        return Ok(whole);
+    }
+    fs::create_dir_all(&out).with_context(|| format!("creating {}", out.display()))?;
+    let mut command = Command::new("javac");
+    command.args(["-nowarn", "-Xlint:-options", "-encoding", "UTF-8", "-cp", class_path, "-d"]);
+    command.arg(&out).args(&sources);
+    run(&mut command)?;
+    fs::File::create(&done).with_context(|| format!("creating {}", done.display()))?;
+    Ok(whole)
+}
+
+/// Builds the Go program in `go/` and returns its path.
+///
+/// # Errors
+/// Where Go cannot be run or fails.
+pub fn go_program() -> Result<PathBuf> {
+    let out = folder::interop()?.join("go").join("suite");
+    let source = folder::sources().join("go");
+    run(Command::new("go").args(["build", "-o"]).arg(&out).arg(".").current_dir(source))?;
+    Ok(out)
+}
+
+/// Builds our own binary, as it is now, and returns its path.
+///
+/// # Errors
+/// Where cargo cannot be run or fails.
+pub fn ledgermq() -> Result<PathBuf> {
+    let target = folder::target()?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--bin", "ledgermq", "--target-dir"]).arg(&target);
+    run(command.current_dir(folder::sources()))?;
+    Ok(target.join("debug").join("ledgermq"))
+}
+
+fn is_newer(done: &Path, sources: &[PathBuf]) -> Result<bool> {
+    let modified = |path: &Path| -> Result<SystemTime> {
+        let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
+        metadata.modified().context("the time of a file")
+    };
+    if !done.exists() {
+        return Ok(false);
+    }
+    let built = modified(done)?;
+    for source in sources {
+        if modified(source)? > built {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("starting {command:?}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "{command:?} ended with {}:\n{text}{complaint}",
+        output.status
+    );
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! The programs that the tests need beside Rust.
+
+use std::{
+    env,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Result, bail};
+
+/// Whether JDK and Maven are there. Without them a test says so and passes; where `CI` is `true`
+/// it fails, so that a CI machine cannot skip by accident.
+///
+/// # Errors
+/// In CI, the name of what is missing.
+pub fn java() -> Result<bool> {
+    all(&[("javac", "-version"), ("java", "-version"), ("mvn", "-v")])
+}
+
+/// Whether the Go toolchain is there; see [`java`].
+///
+/// # Errors
+/// In CI, the name of what is missing.
+pub fn go() -> Result<bool> {
+    all(&[("go", "version")])
+}
+
+fn all(tools: &[(&str, &str)]) -> Result<bool> {
+    for (tool, question) in tools {
+        if !answers(tool, question) {
+            if env::var("CI").as_deref() == Ok("true") {
+                bail!("{tool} is missing, and CI=true: .ci/run installs it");
+            }
+            println!("skipped: {tool} is missing");
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn answers(tool: &str, question: &str) -> bool {
+    let mut command = Command::new(tool);
+    command.arg(question).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

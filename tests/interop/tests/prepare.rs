@@ -1,0 +1,23 @@
+//! Goal: what the other tests fetch and build is there, so that their time is their own.
+
+use anyhow::Result;
+use interop::{APACHE, APACHE_STORE, libraries, suite::Suite, toolchain};
+
+#[test]
+#[ignore = "needs a JDK, Maven and Go: cargo xtask ci runs it"]
+fn libraries_are_fetched_and_programs_built() -> Result<()> {
+    if toolchain::java()? {
+        for version in [APACHE, APACHE_STORE] {
+            libraries::class_path("rocketmq-namesrv", version)?;
+            libraries::class_path("rocketmq-broker", version)?;
+        }
+        Suite::java("java-5.5.0", "5.5.0")?;
+        Suite::java("java-4.9.8", "4.9.8")?;
+        Suite::mqadmin()?;
+    }
+    if toolchain::go()? {
+        Suite::go()?;
+    }
+    libraries::ledgermq()?;
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! The stages of `cargo xtask ci`: one table with each stage's budget, and the loop that runs it.
+
+use std::{
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, ExitStatus},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::tidy;
+
+/// What a stage runs.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    /// Cargo with these arguments.
+    Cargo(&'static [&'static str]),
+    /// Tests of one target of `tests/interop` whose name holds the filter, one at a time, the
+    /// ignored ones too.
+    Interop(&'static str, &'static str),
+    /// The rules of [`tidy`].
+    Tidy,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Copy)]
+struct Stage {
+    name: &'static str,
+    /// Seconds it may take on two cores from a clean clone. Twice that ends it.
+    budget: u64,
+    /// Only with `--long`.
+    long: bool,
+    work: Work,
+}
+
+const fn stage(name: &'static str, budget: u64, work: Work) -> Stage {
+    Stage { name, budget, long: false, work }
+}
+
+/// All stages in the order in which they run: what is quick to fail comes first.
+const STAGES: &[Stage] = &[
+    stage("fmt", 30, Work::Cargo(&["fmt", "--all", "--check"])),
+    stage("tidy", 30, Work::Tidy),
+    stage(
+        "clippy",
+        300,
+        Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    ),
+    stage("test", 420, Work::Cargo(&["test", "--workspace"])),
+    stage(
+        "doc",
+        120,
+        Work::Cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]),
+    ),
+    stage("interop-build", 300, Work::Interop("prepare", "")),
+];
+
+/// Prints the table.
+pub(crate) fn list() {
+    println!("{:<16} {:>8}  runs", "stage", "budget");
+    for stage in STAGES {
+        let long = if stage.long { "  (--long only)" } else { "" };
+        println!("{:<16} {:>6} s  {}{long}", stage.name, stage.budget, describe(stage.work));
+    }
+}
+
+fn describe(work: Work) -> String {
+    match work {
+        Work::Cargo(arguments) => format!("cargo {}", arguments.join(" ")),
+        Work::Interop(target, filter) => format!("cargo {}", interop(target, filter).join(" ")),
+        Work::Tidy => "cargo xtask tidy".to_owned(),
+    }
+}
+
+fn interop(target: &'static str, filter: &'static str) -> Vec<&'static str> {
+    let filter = if filter.is_empty() { &[][..] } else { &[filter] };
+    let run = ["--include-ignored", "--test-threads=1", "--nocapture"];
+    [["test", "-p", "interop", "--test", target, "--"].as_slice(), filter, &run].concat()
+}
+
+/// Runs the stages, prints what each took, and fails if one of them failed.
+pub(crate) fn run(root: &Path, long: bool, only: &[String]) -> Result<()> {
+    let wanted = |stage: &&Stage| {
+        let named = only.iter().any(|part| stage.name.contains(part.as_str()));
+        if only.is_empty() { long || !stage.long } else { named }
+    };
+    let mut table = Vec::new();
+    for stage in STAGES.iter().filter(wanted) {
+        println!("\n==> {} (budget {} s): {}", stage.name, stage.budget, describe(stage.work));
+        let start = Instant::now();
+        let outcome = one(root, *stage);
+        let seconds = start.elapsed().as_secs_f64();
+        match &outcome {
+            Ok(()) => println!("==> {}: ok in {seconds:.1} s", stage.name),
+            Err(error) => println!("==> {}: FAILED after {seconds:.1} s: {error:#}", stage.name),
+        }
+        table.push((*stage, seconds, outcome.is_ok()));
+    }
+    report(&table)
+}
+
+fn report(table: &[(Stage, f64, bool)]) -> Result<()> {
+    println!("\n{:<16} {:>9} {:>8}", "stage", "took", "budget");
+    for (stage, seconds, passed) in table {
+        let verdict = match (passed, *seconds > stage.budget as f64) {
+            (false, _) => "FAILED",
+            (true, true) => "over budget",
+            (true, false) => "ok",
+        };
+        println!("{:<16} {seconds:>7.1} s {:>6} s  {verdict}", stage.name, stage.budget);
+    }
+    let failed = table.iter().filter(|(_, _, passed)| !passed).count();
+    let total: f64 = table.iter().map(|(_, seconds, _)| seconds).sum();
+    println!("all stages: {total:.0} s");
+    println!("stages: {} passed, {failed} failed", table.len() - failed);
+    match (table.len(), failed) {
+        (0, _) => bail!("no stage has such a name; `cargo xtask ci --list` prints them"),
+        (_, 0) => Ok(()),
+        _ => bail!("{failed} of {} stages failed", table.len()),
+    }
+}
+
+fn one(root: &Path, stage: Stage) -> Result<()> {
+    let arguments = match stage.work {
+        Work::Tidy => return tidy::run(root),
+        Work::Cargo(arguments) => arguments.to_vec(),
+        Work::Interop(target, filter) => interop(target, filter),
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut child = Command::new(cargo)
+        .args(&arguments)
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .current_dir(root)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("starting cargo {}", arguments.join(" ")))?;
+    let status = wait(&mut child, Duration::from_secs(2 * stage.budget))?;
+    if status.success() { Ok(()) } else { bail!("cargo ended with {status}") }
+}
+
+/// Waits for `child`, at most `limit`; then ends it and all that it started.
+fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().context("waiting for a stage")? {
+            return Ok(status);
+        }
+        if start.elapsed() > limit {
+            let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let group = group.context("the process id of a stage is out of range")?;
+            kill_process_group(group, Signal::KILL).context("ending a stage")?;
+            child.wait().context("waiting for a stage that was ended")?;
+            bail!("ended: it ran for more than {} s, twice its budget", limit.as_secs());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_over_twice_its_budget_is_ended() {
+        let mut child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+        let error = wait(&mut child, Duration::from_millis(50)).unwrap_err();
+        assert!(error.to_string().contains("twice its budget"), "{error}");
+        assert!(child.try_wait().unwrap().is_some(), "the child is still there");
+    }
+
+    #[test]
+    fn a_failed_stage_fails_the_run() {
+        let passed = (STAGES[0], 1.0, true);
+        let failed = (STAGES[1], 1.0, false);
+        assert!(report(&[passed]).is_ok());
+        assert!(report(&[passed, failed]).is_err());
+        assert!(report(&[]).is_err());
+    }
+
+    #[test]
+    fn names_are_unique_and_all_budgets_fit_into_ci() {
+        let mut names: Vec<_> = STAGES.iter().map(|stage| stage.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), STAGES.len());
+        let total: u64 = STAGES.iter().filter(|stage| !stage.long).map(|s| s.budget).sum();
+        assert!(total <= 3600, "budgets add up to {total} s");
+    }
+}
