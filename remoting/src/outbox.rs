@@ -1,0 +1,216 @@
+//! What one connection still owes its peer: queued frames and requests in flight.
+//!
+//! One lock holds all of it, so that the driver can decide to sleep and be sure of being woken.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use protocol::Command;
+
+use crate::limits::Limits;
+
+/// Bytes that a queued command is taken to cost beside its body and fields.
+const COMMAND_COST: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Command>,
+    /// Estimated bytes queued here or at the writer.
+    queued_bytes: usize,
+    in_flight: usize,
+    in_flight_bytes: usize,
+    /// Set only while the driver sleeps.
+    waker: Option<Waker>,
+    /// A `Flush` is out and will wake the driver when it is dropped.
+    flush_owed: bool,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    Open,
+    /// What is queued is still written, nothing is read.
+    Draining,
+    /// To be closed at once.
+    Closing,
+    /// To be closed at once, because the outbox is over its limit.
+    Overflowed,
+    /// The driver has ended.
+    Closed,
+}
+
+/// What the driver waits for when it goes to sleep.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sleep {
+    /// The phase that the driver has acted upon.
+    pub(crate) phase: Phase,
+    pub(crate) write_blocked: bool,
+    pub(crate) read_paused: bool,
+}
+
+impl Outbox {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, state: Mutex::default() }
+    }
+
+    /// Queues a frame and wakes the driver; `false` when the connection takes no more.
+    pub(crate) fn push(&self, command: Command) -> bool {
+        let (queued, waker) = {
+            let mut state = self.lock();
+            (state.push(command, &self.limits), state.waker.take())
+        };
+        wake(waker);
+        queued
+    }
+
+    /// Counts a request as in flight; `true` when more may be read.
+    pub(crate) fn admit(&self, body_bytes: usize) -> bool {
+        let mut state = self.lock();
+        state.in_flight += 1;
+        state.in_flight_bytes += body_bytes;
+        state.may_read(&self.limits)
+    }
+
+    /// Ends a request, with its answer where there is one, and wakes the driver if it has
+    /// something to do.
+    pub(crate) fn finish(&self, body_bytes: usize, answer: Option<Command>) {
+        let waker = {
+            let mut state = self.lock();
+            let was_paused = !state.may_read(&self.limits);
+            state.finish(body_bytes);
+            let answered = answer.is_some();
+            if let Some(answer) = answer {
+                state.push(answer, &self.limits);
+            }
+            if answered || was_paused { state.waker.take() } else { None }
+        };
+        wake(waker);
+    }
+
+    /// Ends a request without waking the driver; `true` when the caller owes a [`Self::flush`].
+    pub(crate) fn finish_unflushed(&self, body_bytes: usize, answer: Command) -> bool {
+        let mut state = self.lock();
+        state.finish(body_bytes);
+        state.push(answer, &self.limits);
+        !std::mem::replace(&mut state.flush_owed, true)
+    }
+
+    /// Wakes the driver for what was queued without a wake.
+    pub(crate) fn flush(&self) {
+        let waker = {
+            let mut state = self.lock();
+            state.flush_owed = false;
+            state.waker.take()
+        };
+        wake(waker);
+    }
+
+    /// Moves towards closing and wakes the driver; a later phase is never left for an earlier one.
+    pub(crate) fn advance(&self, phase: Phase) {
+        let waker = {
+            let mut state = self.lock();
+            if (state.phase as u8) < (phase as u8) {
+                state.phase = phase;
+            }
+            if phase == Phase::Closed {
+                state.queue.clear();
+            }
+            state.waker.take()
+        };
+        wake(waker);
+    }
+
+    /// The driver is awake: pushes need not wake it. Tells the phase and whether it may read.
+    pub(crate) fn begin(&self) -> (Phase, bool) {
+        let mut state = self.lock();
+        state.waker = None;
+        (state.phase, state.may_read(&self.limits))
+    }
+
+    /// Takes everything that is queued.
+    pub(crate) fn take(&self, into: &mut VecDeque<Command>) {
+        debug_assert!(into.is_empty(), "what is taken replaces nothing");
+        std::mem::swap(&mut self.lock().queue, into);
+    }
+
+    /// Frames of this estimated size have been written.
+    pub(crate) fn written(&self, cost: usize) {
+        let mut state = self.lock();
+        state.queued_bytes = state.queued_bytes.saturating_sub(cost);
+    }
+
+    /// Registers the driver's waker; `false` when there is something to do at once.
+    pub(crate) fn sleep(&self, waker: &Waker, sleep: Sleep) -> bool {
+        let mut state = self.lock();
+        let to_write = !state.queue.is_empty() && !sleep.write_blocked;
+        let to_read = sleep.read_paused && state.may_read(&self.limits);
+        if to_write || to_read || state.phase != sleep.phase {
+            return false;
+        }
+        state.waker = Some(waker.clone());
+        true
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().phase == Phase::Open
+    }
+
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.lock().queued_bytes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn push(&mut self, command: Command, limits: &Limits) -> bool {
+        if !matches!(self.phase, Phase::Open | Phase::Draining) {
+            return false;
+        }
+        let bytes = self.queued_bytes + cost(&command);
+        if bytes > limits.outbox_limit_bytes {
+            self.phase = Phase::Overflowed;
+            return false;
+        }
+        self.queued_bytes = bytes;
+        self.queue.push_back(command);
+        true
+    }
+
+    fn finish(&mut self, body_bytes: usize) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(body_bytes);
+    }
+
+    fn may_read(&self, limits: &Limits) -> bool {
+        self.in_flight < limits.max_in_flight
+            && self.in_flight_bytes < limits.max_in_flight_bytes
+            && self.queued_bytes < limits.outbox_pause_bytes
+    }
+}
+
+/// The estimated size of a frame, without encoding it.
+pub(crate) fn cost(command: &Command) -> usize {
+    let remark = command.remark.as_ref().map_or(0, String::len);
+    let fields = command
+        .ext_fields
+        .as_ref()
+        .map_or(0, |fields| fields.iter().map(|(name, value)| name.len() + value.len() + 8).sum());
+    COMMAND_COST + command.body.len() + remark + fields
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
