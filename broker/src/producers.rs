@@ -1,0 +1,166 @@
+//! Producers that are online, by group (`ProducerManager.java`).
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use dashmap::{DashMap, mapref::entry::Entry};
+
+use crate::consumers::Member;
+
+/// A producer that was silent this long is gone (`CHANNEL_EXPIRED_TIMEOUT`).
+pub(crate) const SILENCE: Duration = Duration::from_secs(120);
+
+/// The most groups that are online at a time.
+const MAX_GROUPS: usize = 100_000;
+
+/// The most connections of one group.
+const MAX_MEMBERS: usize = 100_000;
+
+/// A bound that a registration would break.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RegisterError {
+    /// Too many groups.
+    #[error("{MAX_GROUPS} producer groups are online, no further one is taken: {0}")]
+    Groups(String),
+    /// Too many connections.
+    #[error("producer group {0} has {MAX_MEMBERS} connections, no further one is taken")]
+    Members(String),
+}
+
+/// All producers that are online. `C` is a handle of a connection.
+#[derive(Debug)]
+pub(crate) struct Producers<C> {
+    groups: DashMap<String, HashMap<u64, Member<C>>>,
+    of_connection: DashMap<u64, HashSet<String>>,
+}
+
+impl<C> Default for Producers<C> {
+    fn default() -> Self {
+        Self { groups: DashMap::new(), of_connection: DashMap::new() }
+    }
+}
+
+impl<C: Clone> Producers<C> {
+    /// Adds or refreshes a connection of a group.
+    pub(crate) fn register(&self, group: &str, member: Member<C>) -> Result<(), RegisterError> {
+        let count = self.groups.len();
+        let id = member.id;
+        let mut members = match self.groups.entry(group.to_owned()) {
+            Entry::Occupied(found) => found.into_ref(),
+            Entry::Vacant(_) if count >= MAX_GROUPS => {
+                return Err(RegisterError::Groups(group.to_owned()));
+            }
+            Entry::Vacant(free) => free.insert(HashMap::new()),
+        };
+        if !members.contains_key(&id) && members.len() >= MAX_MEMBERS {
+            return Err(RegisterError::Members(group.to_owned()));
+        }
+        let fresh = members.insert(id, member).is_none();
+        drop(members);
+        if fresh {
+            self.of_connection.entry(id).or_default().insert(group.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Takes a connection out of a group.
+    pub(crate) fn unregister(&self, group: &str, id: u64) {
+        if let Some(mut groups) = self.of_connection.get_mut(&id) {
+            groups.remove(group);
+        }
+        self.of_connection.remove_if(&id, |_, groups| groups.is_empty());
+        self.leave(group, id);
+    }
+
+    /// Takes a connection that is closed out of all its groups.
+    pub(crate) fn closed(&self, id: u64) {
+        let Some((_, groups)) = self.of_connection.remove(&id) else { return };
+        for group in groups {
+            self.leave(&group, id);
+        }
+    }
+
+    /// Memberships that no heartbeat renewed for [`SILENCE`].
+    pub(crate) fn silent(&self, now: Instant) -> Vec<Member<C>> {
+        let mut found = Vec::new();
+        for members in &self.groups {
+            let silent = |member: &&Member<C>| {
+                now.saturating_duration_since(member.last_heartbeat) > SILENCE
+            };
+            found.extend(members.values().filter(silent).cloned());
+        }
+        found
+    }
+
+    /// The members of a group; empty where it is not online.
+    pub(crate) fn members(&self, group: &str) -> Vec<Member<C>> {
+        self.groups.get(group).map_or_else(Vec::new, |members| members.values().cloned().collect())
+    }
+
+    /// All members of all groups.
+    pub(crate) fn all(&self) -> BTreeMap<String, Vec<Member<C>>> {
+        self.groups
+            .iter()
+            .map(|group| (group.key().clone(), group.values().cloned().collect()))
+            .collect()
+    }
+
+    /// Number of groups and of memberships.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.groups.len(), self.groups.iter().map(|members| members.len()).sum())
+    }
+
+    fn leave(&self, group: &str, id: u64) {
+        if let Some(mut members) = self.groups.get_mut(group) {
+            members.remove(&id);
+        }
+        self.groups.remove_if(group, |_, members| members.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::Language;
+
+    use super::*;
+
+    fn member(id: u64) -> Member<u64> {
+        Member {
+            id,
+            handle: id,
+            client_id: format!("c{id}"),
+            address: format!("127.0.0.1:{id}"),
+            language: Language::Java,
+            version: 513,
+            last_heartbeat: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn producers_come_and_go() {
+        let producers = Producers::default();
+        producers.register("P", member(1)).unwrap();
+        producers.register("P", member(1)).unwrap();
+        producers.register("P", member(2)).unwrap();
+        producers.register("Q", member(1)).unwrap();
+        assert_eq!(producers.members("P").len(), 2);
+        assert_eq!(producers.all().len(), 2);
+        assert_eq!(producers.counts(), (2, 3));
+        producers.unregister("P", 2);
+        producers.closed(1);
+        assert!(producers.members("P").is_empty());
+        assert_eq!(producers.counts(), (0, 0));
+        assert!(producers.of_connection.is_empty());
+    }
+
+    #[test]
+    fn silent_producers_are_found() {
+        let producers = Producers::default();
+        producers.register("P", member(1)).unwrap();
+        let now = Instant::now();
+        assert!(producers.silent(now + Duration::from_secs(100)).is_empty());
+        assert_eq!(producers.silent(now + SILENCE + Duration::from_secs(1)).len(), 1);
+    }
+}
