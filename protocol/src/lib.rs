@@ -18,6 +18,7 @@ mod ext_fields;
 pub mod frame;
 pub mod header;
 mod language;
+pub mod message;
 pub mod version;
 
 pub use command::{Command, HeaderEncoding, flag};
