@@ -7,6 +7,8 @@
 //! entry boundary wherever this trait takes or returns one. A *physical offset* is the position of
 //! a message record, which is its entry's position plus [`HEADROOM`].
 
+pub mod suite;
+
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
