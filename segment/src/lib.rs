@@ -24,4 +24,4 @@ pub use files::{OpenFilesError, SegmentFiles, WriteError};
 pub use real::RealVfs;
 pub use sim::{Call, Fate, SimVfs, Unsynced};
 pub use small_file::{Backup, SmallFile};
-pub use vfs::{LockError, LockGuard, Vfs, VfsFile, read_exact_at, write_all_at};
+pub use vfs::{LockError, LockGuard, Space, Vfs, VfsFile, read_exact_at, write_all_at};

@@ -13,7 +13,7 @@ use rustix::{
     io::{Errno, ReadWriteFlags},
 };
 
-use crate::vfs::{LockError, LockGuard, Vfs, VfsFile};
+use crate::vfs::{LockError, LockGuard, Space, Vfs, VfsFile};
 
 /// Most parts that one vectored write takes (Linux: `IOV_MAX`).
 const MAX_PARTS: usize = 1024;
@@ -42,15 +42,19 @@ impl Vfs for RealVfs {
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                names.push(entry.file_name().to_string_lossy().into_owned());
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+        names_where(directory, fs::FileType::is_file)
+    }
+
+    fn list_directories(&self, directory: &Path) -> io::Result<Vec<String>> {
+        names_where(directory, fs::FileType::is_dir)
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let found = rustix::fs::statvfs(path)?;
+        let used = found.f_blocks.saturating_sub(found.f_bfree);
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let total = used.saturating_mul(found.f_frsize).saturating_add(free);
+        Ok(Space { total, free })
     }
 
     fn create_directory(&self, directory: &Path) -> io::Result<()> {
@@ -99,6 +103,18 @@ impl Vfs for RealVfs {
             .map(|id| id.trim().to_owned())
             .unwrap_or_default()
     }
+}
+
+fn names_where(directory: &Path, wanted: fn(&fs::FileType) -> bool) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if wanted(&entry.file_type()?) {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// The lock lasts as long as the file is open.
@@ -182,6 +198,17 @@ mod tests {
         crate::read_exact_at(&*file, &mut back, 7).unwrap();
         assert_eq!(back, bytes);
         assert_eq!(file.length().unwrap(), 3007);
+    }
+
+    #[test]
+    fn folders_are_listed_apart_from_files_and_space_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        RealVfs.create(&folder.path().join("file")).unwrap();
+        RealVfs.create_directory(&folder.path().join("b/c")).unwrap();
+        assert_eq!(RealVfs.list_directories(folder.path()).unwrap(), ["b"]);
+        assert_eq!(RealVfs.list(folder.path()).unwrap(), ["file"]);
+        let used = RealVfs.space(folder.path()).unwrap().used_ratio();
+        assert!((0.0..=1.0).contains(&used), "{used}");
     }
 
     #[test]

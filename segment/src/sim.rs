@@ -16,7 +16,7 @@ use std::{
 };
 
 use self::disk::{Disk, FileId, NameChange};
-use crate::vfs::{LockError, LockGuard, Vfs, VfsFile};
+use crate::vfs::{LockError, LockGuard, Space, Vfs, VfsFile};
 
 /// Bytes of a sector: the unit that a power cut keeps or drops.
 pub(crate) const SECTOR: usize = 512;
@@ -188,6 +188,19 @@ impl Vfs for SimVfs {
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
         self.disk().list(directory)
+    }
+
+    fn list_directories(&self, directory: &Path) -> io::Result<Vec<String>> {
+        self.disk().list_directories(directory)
+    }
+
+    fn space(&self, _path: &Path) -> io::Result<Space> {
+        const ENDLESS: u64 = 1 << 50;
+        let disk = self.disk();
+        disk.powered()?;
+        let used = disk.used_bytes();
+        let free = disk.room.unwrap_or(ENDLESS);
+        Ok(Space { total: used.saturating_add(free), free })
     }
 
     fn create_directory(&self, directory: &Path) -> io::Result<()> {

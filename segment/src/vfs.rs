@@ -26,6 +26,12 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     /// kind `NotFound`.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
 
+    /// Names of the folders in `directory`, sorted. A missing folder is an error of kind `NotFound`.
+    fn list_directories(&self, directory: &Path) -> io::Result<Vec<String>>;
+
+    /// Room of the disk that holds `path`, which must exist.
+    fn space(&self, path: &Path) -> io::Result<Space>;
+
     /// Creates `directory` and its parents where they are missing, durably.
     fn create_directory(&self, directory: &Path) -> io::Result<()>;
 
@@ -68,6 +74,28 @@ pub trait VfsFile: fmt::Debug + Send + Sync {
     /// First offset at or behind `offset` that may hold something other than a hole; `None` where
     /// only a hole follows.
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>>;
+}
+
+/// Room of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes that this process may still use.
+    pub free: u64,
+}
+
+impl Space {
+    /// Share that is used, from 0 to 1, as `df` computes it.
+    #[must_use]
+    pub fn used_ratio(&self) -> f64 {
+        if self.total == 0 {
+            return 0.0;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a share needs no more precision")]
+        let share = self.free.min(self.total) as f64 / self.total as f64;
+        1.0 - share
+    }
 }
 
 /// Holds a lock file; dropped, it lets the lock go.

@@ -138,6 +138,26 @@ impl Disk {
         Ok(names)
     }
 
+    pub(super) fn list_directories(&self, directory: &Path) -> io::Result<Vec<String>> {
+        self.powered()?;
+        let all = self.names.keys().filter_map(|path| path.parent());
+        let all = all.chain(self.directories.iter().map(PathBuf::as_path));
+        let mut found = false;
+        let mut names = BTreeSet::new();
+        for path in all {
+            if let Ok(below) = path.strip_prefix(directory) {
+                found = true;
+                names.extend(below.iter().next().map(|name| name.to_string_lossy().into_owned()));
+            }
+        }
+        if found { Ok(names.into_iter().collect()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        let sectors: usize = self.files.iter().map(|file| file.allocated.len()).sum();
+        (sectors * SECTOR) as u64
+    }
+
     pub(super) fn sync_directory(&mut self, directory: &Path) {
         let (synced, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.name_changes)
             .into_iter()
