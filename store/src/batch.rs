@@ -1,6 +1,7 @@
 //! Building a batch of records with room for the log's headers.
 
 use bytes::{BufMut, BytesMut};
+use protocol::message::record::{MessageRecord, RecordError, encode};
 
 use crate::append_log::{Batch, HEADROOM};
 
@@ -33,6 +34,22 @@ impl BatchBuilder {
         let length = self.buffer.len().saturating_sub(start);
         self.lengths.push(u32::try_from(length).unwrap_or(u32::MAX));
         self
+    }
+
+    /// Adds one record by encoding it. A record that is refused leaves the builder as it was.
+    pub fn push_record(&mut self, record: &MessageRecord) -> Result<(), RecordError> {
+        let before = self.buffer.len();
+        self.buffer.put_bytes(0, HEADROOM);
+        match encode(record, &mut self.buffer) {
+            Ok(length) => {
+                self.lengths.push(u32::try_from(length).unwrap_or(u32::MAX));
+                Ok(())
+            }
+            Err(error) => {
+                self.buffer.truncate(before);
+                Err(error)
+            }
+        }
     }
 
     /// Adds one finished record by copying it.

@@ -9,6 +9,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use protocol::message::{
+    properties::{self, key},
+    tags,
+};
 
 use crate::{
     append_log::{AppendLog, ReadError},
@@ -16,7 +20,7 @@ use crate::{
     delay_level::DelayLevels,
     derived::Derived,
     placement::QueueEnd,
-    record::{Record, java_hash},
+    record::Record,
     unit::Unit,
 };
 
@@ -166,7 +170,7 @@ impl<T: Send> Dispatcher<T> {
         if before.anchored {
             added.units.extend((before.next..offset).map(Unit::blank));
         }
-        let tags_code = tags_code(record, &self.derived.options.delay_levels);
+        let tags_code = tags_code(record, &record.properties(), &self.derived.options.delay_levels);
         added.units.push(Unit { offset, physical, size: record.total_size, tags_code });
         Some(Arrival {
             topic: Arc::clone(added.queue.topic()),
@@ -194,13 +198,13 @@ impl<T: Send> Dispatcher<T> {
 }
 
 /// Java `CommitLog.checkMessageAndReturnSize`: the hash of the tag, or when the message is due.
-fn tags_code(record: &Record<'_>, levels: &DelayLevels) -> i64 {
+fn tags_code(record: &Record<'_>, properties: &str, levels: &DelayLevels) -> i64 {
     if record.topic == SCHEDULE_TOPIC {
-        let level = record.property("DELAY").and_then(|level| level.parse::<i32>().ok());
-        if let Some(level) = level.filter(|level| *level > 0) {
+        let level = properties::find(properties, key::DELAY).and_then(|level| level.parse().ok());
+        if let Some(level) = level.filter(|level: &i32| *level > 0) {
             let due = levels.deliver_at(level, record.store_timestamp);
             return i64::try_from(due).unwrap_or(i64::MAX);
         }
     }
-    record.property("TAGS").map_or(0, |tags| i64::from(java_hash(tags)))
+    properties::find(properties, key::TAGS).map_or(0, tags::tags_code)
 }

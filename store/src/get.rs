@@ -1,11 +1,12 @@
 //! Reading a queue (Java `DefaultMessageStore.getMessage`).
 
 use bytes::{Bytes, BytesMut};
+use protocol::message::record::at;
 
 use crate::{
     append_log::ReadError,
     options::PullLimits,
-    record::{self, u64_at},
+    record,
     unit::{UNIT_BYTES, Unit},
 };
 
@@ -272,11 +273,11 @@ impl Reading<'_> {
 /// The record as its queue has it. Only a log with the faults of a killed Java broker holds records
 /// whose own offset differs from their unit's; clients key what they process by that offset.
 pub(crate) fn at_its_offset(record: Bytes, offset: u64) -> Bytes {
-    if u64_at(&record, record::QUEUE_OFFSET) == Some(offset) {
+    if record::queue_offset(&record) == Some(offset) {
         return record;
     }
     let mut patched = BytesMut::from(&record[..]);
-    if let Some(field) = patched.get_mut(record::QUEUE_OFFSET..record::QUEUE_OFFSET + 8) {
+    if let Some(field) = patched.get_mut(at::QUEUE_OFFSET..at::QUEUE_OFFSET + 8) {
         field.copy_from_slice(&offset.to_be_bytes());
     }
     patched.freeze()

@@ -2,6 +2,7 @@
 
 pub mod append_log;
 mod batch;
+pub mod config_file;
 mod consume_queue;
 pub mod delay_level;
 mod derived;

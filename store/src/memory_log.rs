@@ -3,18 +3,19 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
+    net::SocketAddr,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use bytes::{BufMut, Bytes};
+use bytes::{Bytes, BytesMut};
+use protocol::message::record::{MessageRecord, encode};
 
 use crate::{
     append_log::{
         AppendFailure, AppendLog, Batch, Bounds, CommitSink, Completed, HEADROOM, Placed,
         ReadError, RefusalCause, Refused, Run,
     },
-    record::u32_at,
     tails::Tails,
 };
 
@@ -336,30 +337,29 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A sound record for tests: V1, IPv4 hosts, not yet stamped.
+/// A record for tests: IPv4 hosts, not yet stamped.
 pub fn test_record(topic: &str, queue_id: u32, body: &[u8], properties: &str) -> Bytes {
-    let mut record = Vec::new();
-    let size = 91 + body.len() + topic.len() + properties.len();
-    record.put_u32(size as u32);
-    record.put_u32(0xDAA3_20A7);
-    record.put_u32(crc32fast::hash(body) & 0x7fff_ffff);
-    record.put_u32(queue_id);
-    record.put_u32(0); // flag
-    record.put_bytes(0, 16); // queue offset, physical offset
-    record.put_u32(0); // system flag
-    record.put_u64(0); // born timestamp
-    record.put_slice(&[127, 0, 0, 1, 0, 0, 0x2a, 0x9f]);
-    record.put_u64(0); // store timestamp
-    record.put_slice(&[127, 0, 0, 1, 0, 0, 0x2a, 0x9f]);
-    record.put_bytes(0, 12); // reconsume times, prepared transaction offset
-    record.put_u32(body.len() as u32);
-    record.put_slice(body);
-    record.put_u8(topic.len() as u8);
-    record.put_slice(topic.as_bytes());
-    record.put_u16(properties.len() as u16);
-    record.put_slice(properties.as_bytes());
-    debug_assert_eq!(u32_at(&record, 0), Some(record.len() as u32));
-    Bytes::from(record)
+    let host = SocketAddr::from(([127, 0, 0, 1], 10911));
+    let record = MessageRecord {
+        queue_id: queue_id.cast_signed(),
+        flag: 0,
+        queue_offset: 0,
+        physical_offset: 0,
+        sys_flag: 0,
+        born_timestamp: 0,
+        born_host: host,
+        store_timestamp: 0,
+        store_host: host,
+        reconsume_times: 0,
+        prepared_transaction_offset: 0,
+        body: Bytes::copy_from_slice(body),
+        topic: topic.to_owned(),
+        properties: properties.to_owned(),
+    };
+    let mut bytes = BytesMut::new();
+    let encoded = encode(&record, &mut bytes);
+    debug_assert!(encoded.is_ok(), "{encoded:?}");
+    bytes.freeze()
 }
 
 #[cfg(test)]

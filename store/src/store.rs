@@ -16,7 +16,7 @@ use crate::{
     get::{GetRequest, GetResult, Source, Window},
     lookup::{self, Boundary},
     options::StoreOptions,
-    record::{self, u64_at},
+    record::store_timestamp,
     tails::Tails,
     unit::Unit,
 };
@@ -277,10 +277,6 @@ fn units_of(queue: &ConsumeQueue, from: u64, max: usize) -> Vec<Unit> {
         );
         Vec::new()
     })
-}
-
-fn store_timestamp(record: &[u8]) -> Option<u64> {
-    u64_at(record, record::store_timestamp_at(record::sys_flag(record)?))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use protocol::message::record::stamp;
+
 use crate::{
     placement::QueueEnd,
     record::{self, Record, RecordError},
@@ -77,7 +79,7 @@ impl Tails {
         now_ms: u64,
     ) -> Result<u64, TailsError> {
         let fields = Record::read(record).map_err(|reason| TailsError::new(physical, &reason))?;
-        let (size, sys_flag) = (fields.total_size, fields.sys_flag);
+        let size = fields.total_size;
         let offset = if fields.is_queued() {
             let (topic, queue_id) = (fields.topic, fields.queue_id);
             let next = self.next(topic, queue_id);
@@ -88,9 +90,7 @@ impl Tails {
             0
         };
         self.store_timestamp = self.store_timestamp.max(now_ms);
-        put(record, record::QUEUE_OFFSET, offset);
-        put(record, record::PHYSICAL_OFFSET, physical);
-        put(record, record::store_timestamp_at(sys_flag), self.store_timestamp);
+        stamp(record, signed(offset), signed(physical), signed(self.store_timestamp));
         Ok(offset)
     }
 
@@ -110,7 +110,7 @@ impl Tails {
     /// Records come in log order; one that is already accounted for changes nothing.
     pub fn fold(&mut self, record: &[u8]) -> Result<(), TailsError> {
         let fields = Record::read(record).map_err(|reason| {
-            TailsError::new(record::u64_at(record, record::PHYSICAL_OFFSET).unwrap_or(0), &reason)
+            TailsError::new(record::physical_offset(record).unwrap_or(0), &reason)
         })?;
         self.store_timestamp = self.store_timestamp.max(fields.store_timestamp);
         if fields.is_queued() {
@@ -162,8 +162,6 @@ impl TailsError {
     }
 }
 
-fn put(record: &mut [u8], at: usize, value: u64) {
-    if let Some(field) = record.get_mut(at..at + 8) {
-        field.copy_from_slice(&value.to_be_bytes());
-    }
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -16,7 +16,7 @@ use super::{AppendLog, Batch, CommitSink, Completed, HEADROOM, Placed, ReadError
 use crate::{
     BatchBuilder,
     memory_log::test_record,
-    record::{Record, u64_at},
+    record::{Record, physical_offset},
 };
 
 /// A log under test.
@@ -203,7 +203,7 @@ fn reads_back(open: Open<'_>) -> Result<(), String> {
     let run = read_all(&log, first)?;
     let run_bytes: Vec<_> = run.iter().map(|(_, record)| record.clone()).collect();
     check(run_bytes == written, || format!("read_forward from {first} gives other records"))?;
-    let in_place = |(physical, record): &(u64, Bytes)| u64_at(record, 28) == Some(*physical);
+    let in_place = |(physical, record): &(u64, Bytes)| physical_offset(record) == Some(*physical);
     check(run.iter().all(in_place), || "a run names wrong physical offsets".to_owned())
 }
 

@@ -8,7 +8,6 @@ use crate::{
     Arrival, BatchBuilder, GetStatus,
     append_log::{CommitSink, Completed},
     memory_log::{MemoryLog, test_record},
-    record::java_hash,
 };
 
 #[derive(Debug, Default)]
@@ -67,7 +66,7 @@ impl Rig {
     }
 
     fn get(&self, offset: i64, max: u32, tag: Option<&str>) -> GetResult {
-        let wanted = tag.map(|tag| i64::from(java_hash(tag)));
+        let wanted = tag.map(|tag| protocol::message::tags::tags_code(tag));
         let filter = |code| wanted.is_none_or(|wanted| wanted == code);
         let request = GetRequest {
             topic: "T",
