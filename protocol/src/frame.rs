@@ -7,6 +7,8 @@
 mod binary;
 mod json;
 
+pub(crate) use self::json::put_text;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::{Command, HeaderEncoding, code, command::flag};

@@ -12,13 +12,17 @@
     clippy::cast_possible_wrap
 )]
 
+pub mod body;
 pub mod code;
 mod command;
 mod ext_fields;
 pub mod frame;
 pub mod header;
+pub mod json;
 mod language;
 pub mod message;
+pub mod name;
+pub mod properties_text;
 pub mod version;
 
 pub use command::{Command, HeaderEncoding, flag};
