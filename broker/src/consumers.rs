@@ -21,10 +21,6 @@ pub(crate) use group::{GroupView, Member, Profile};
 
 use group::ConsumerGroup;
 
-/// A member that was silent this long is gone, even while its connection stands
-/// (`channelExpiredTimeout`).
-pub(crate) const SILENCE: Duration = Duration::from_secs(120);
-
 /// The most groups that are online at a time.
 const MAX_GROUPS: usize = 100_000;
 
@@ -143,13 +139,12 @@ impl<C: Clone> Consumers<C> {
         groups.iter().filter_map(|group| self.leave(group, id)).collect()
     }
 
-    /// Memberships that no heartbeat renewed for [`SILENCE`].
-    pub(crate) fn silent(&self, now: Instant) -> Vec<Member<C>> {
+    /// Memberships that no heartbeat renewed for longer than `limit`.
+    pub(crate) fn silent(&self, now: Instant, limit: Duration) -> Vec<Member<C>> {
         let mut found = Vec::new();
         for group in &self.groups {
-            let silent = |member: &&Member<C>| {
-                now.saturating_duration_since(member.last_heartbeat) > SILENCE
-            };
+            let silent =
+                |member: &&Member<C>| now.saturating_duration_since(member.last_heartbeat) > limit;
             found.extend(group.members().filter(silent).cloned());
         }
         found
@@ -159,6 +154,11 @@ impl<C: Clone> Consumers<C> {
     /// subscribed it.
     pub(crate) fn subscription(&self, group: &str, topic: &str) -> Option<Arc<SubscriptionData>> {
         self.groups.get(group)?.subscription(topic)
+    }
+
+    /// Whether the group is online with at least one subscription.
+    pub(crate) fn has_subscriptions(&self, group: &str) -> bool {
+        self.groups.get(group).is_some_and(|group| group.has_subscriptions())
     }
 
     /// How the group consumes; `None` where it is not online.

@@ -1,5 +1,6 @@
 //! Subscription groups: how each consumer group may consume (`SubscriptionGroupManager.java`).
 
+mod file;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use std::{
 
 use dashmap::{DashMap, mapref::entry::Entry};
 use protocol::body::{DataVersion, SubscriptionGroupConfig};
+use store::config_file::ConfigFile;
 
 /// Groups that exist on every broker.
 const BUILT_IN: [&str; 8] = [
@@ -28,9 +30,6 @@ const BUILT_IN: [&str; 8] = [
 
 /// Groups with this prefix belong to the system and may always be created.
 const SYSTEM_PREFIX: &str = "CID_RMQ_SYS_";
-
-/// The most groups that come into being by use alone; an administrator may create more.
-const MAX_AUTO_CREATED: usize = 100_000;
 
 /// The bit of a forbidden mask that takes the right to read (`PermName.INDEX_PERM_READ`).
 const READ_BIT: i32 = 1 << 2;
@@ -54,20 +53,7 @@ pub(crate) struct Groups {
     forbidden: DashMap<String, BTreeMap<String, i32>>,
     version: Mutex<DataVersion>,
     dirty: AtomicBool,
-}
-
-impl Default for Groups {
-    /// A table with the built-in groups.
-    fn default() -> Self {
-        let groups = Self {
-            table: DashMap::new(),
-            forbidden: DashMap::new(),
-            version: Mutex::default(),
-            dirty: AtomicBool::new(false),
-        };
-        groups.add_built_in();
-        groups
-    }
+    file: Mutex<ConfigFile>,
 }
 
 impl Groups {
@@ -77,20 +63,19 @@ impl Groups {
     }
 
     /// The group; made with defaults where it does not exist and may be made: `auto_create` is
-    /// `autoCreateSubscriptionGroup`, and a bad name never is.
+    /// `autoCreateSubscriptionGroup`, and a bad name never is. With `bound` groups in the table
+    /// only an administrator makes more.
     pub(crate) fn find_or_create(
         &self,
         name: &str,
         auto_create: bool,
+        bound: usize,
     ) -> Option<Arc<SubscriptionGroupConfig>> {
         if let Some(found) = self.find(name) {
             return Some(found);
         }
         let wanted = auto_create || name.starts_with(SYSTEM_PREFIX);
-        if !wanted
-            || protocol::name::validate_group(name).is_err()
-            || self.table.len() >= MAX_AUTO_CREATED
-        {
+        if !wanted || protocol::name::validate_group(name).is_err() || self.table.len() >= bound {
             return None;
         }
         let group = match self.table.entry(name.to_owned()) {
@@ -107,20 +92,15 @@ impl Groups {
     /// # Errors
     /// See [`UpdateError`]; nothing is changed then.
     pub(crate) fn update(&self, mut wanted: SubscriptionGroupConfig) -> Result<(), UpdateError> {
-        protocol::name::validate_group(&wanted.group_name)
-            .map_err(|error| UpdateError::Name(error.to_string()))?;
+        Self::check(&wanted)?;
         let present = self.find(&wanted.group_name);
         let mut attributes =
             present.as_ref().map_or_else(BTreeMap::new, |group| group.attributes.clone());
         for (key, value) in &wanted.attributes {
-            match (key.strip_prefix('+'), key.strip_prefix('-')) {
-                (Some(name), _) => {
-                    attributes.insert(name.to_owned(), value.clone());
-                }
-                (_, Some(name)) => {
-                    attributes.remove(name);
-                }
-                _ => return Err(UpdateError::Attribute(key.clone())),
+            if let Some(name) = key.strip_prefix('+') {
+                attributes.insert(name.to_owned(), value.clone());
+            } else if let Some(name) = key.strip_prefix('-') {
+                attributes.remove(name);
             }
         }
         wanted.attributes = attributes;
@@ -129,6 +109,19 @@ impl Groups {
             self.changed();
         }
         Ok(())
+    }
+
+    /// Whether [`Groups::update`] would take a group.
+    ///
+    /// # Errors
+    /// See [`UpdateError`].
+    pub(crate) fn check(wanted: &SubscriptionGroupConfig) -> Result<(), UpdateError> {
+        protocol::name::validate_group(&wanted.group_name)
+            .map_err(|error| UpdateError::Name(error.to_string()))?;
+        match wanted.attributes.keys().find(|key| !key.starts_with(['+', '-'])) {
+            Some(key) => Err(UpdateError::Attribute(key.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Removes a group; whether it was there.
@@ -181,13 +174,23 @@ impl Groups {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn empty(file: ConfigFile) -> Self {
+        Self {
+            table: DashMap::new(),
+            forbidden: DashMap::new(),
+            version: Mutex::default(),
+            dirty: AtomicBool::new(false),
+            file: Mutex::new(file),
+        }
+    }
+
     /// Whether something changed since the last call.
-    pub(crate) fn take_changed(&self) -> bool {
+    fn take_changed(&self) -> bool {
         self.dirty.swap(false, Ordering::AcqRel)
     }
 
     /// Says that what the last [`Groups::take_changed`] reported could not be written.
-    pub(crate) fn mark_changed(&self) {
+    fn mark_changed(&self) {
         self.dirty.store(true, Ordering::Release);
     }
 

@@ -4,11 +4,12 @@
 //! gone asks again within 20 s.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     time::{Duration, Instant},
 };
 
 use dashmap::DashMap;
+use protocol::body::MessageQueue;
 
 /// How long a lease holds without renewal (`rocketmq.broker.rebalance.lockMaxLiveTime`).
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
@@ -18,18 +19,6 @@ pub(crate) const MAX_QUEUES: usize = 65_536;
 
 /// The most groups that may hold leases at a time.
 const MAX_GROUPS: usize = 100_000;
-
-/// A queue as a client names it. The broker name is part of the key, as in Java: it is a logical
-/// name for topics that span brokers.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct QueueName {
-    /// Name of the topic.
-    pub(crate) topic: String,
-    /// Name of the broker.
-    pub(crate) broker: String,
-    /// Number of the queue.
-    pub(crate) queue: i32,
-}
 
 /// Who holds a queue, and since when.
 #[derive(Debug)]
@@ -47,7 +36,7 @@ impl Lease {
 /// All leases of this broker, by group.
 #[derive(Debug, Default)]
 pub(crate) struct QueueLocks {
-    groups: DashMap<String, HashMap<QueueName, Lease>>,
+    groups: DashMap<String, HashMap<MessageQueue, Lease>>,
 }
 
 impl QueueLocks {
@@ -57,9 +46,9 @@ impl QueueLocks {
         &self,
         group: &str,
         client: &str,
-        queues: Vec<QueueName>,
+        queues: Vec<MessageQueue>,
         now: Instant,
-    ) -> Vec<QueueName> {
+    ) -> Vec<MessageQueue> {
         if !self.groups.contains_key(group) && self.groups.len() >= MAX_GROUPS {
             return Vec::new();
         }
@@ -72,7 +61,7 @@ impl QueueLocks {
     }
 
     /// Gives back the leases that `client` itself holds; those of other clients stay.
-    pub(crate) fn unlock(&self, group: &str, client: &str, queues: &[QueueName]) {
+    pub(crate) fn unlock(&self, group: &str, client: &str, queues: &BTreeSet<MessageQueue>) {
         let Some(mut leases) = self.groups.get_mut(group) else { return };
         for queue in queues {
             if leases.get(queue).is_some_and(|lease| lease.client == client) {
@@ -101,8 +90,8 @@ impl QueueLocks {
 
 /// Whether `client` holds `queue` after this call.
 fn grant(
-    leases: &mut HashMap<QueueName, Lease>,
-    queue: &QueueName,
+    leases: &mut HashMap<MessageQueue, Lease>,
+    queue: &MessageQueue,
     client: &str,
     now: Instant,
 ) -> bool {
@@ -127,8 +116,8 @@ fn grant(
 mod tests {
     use super::*;
 
-    fn queue(number: i32) -> QueueName {
-        QueueName { topic: "T".to_owned(), broker: "broker-a".to_owned(), queue: number }
+    fn queue(number: i32) -> MessageQueue {
+        MessageQueue::new("T", "broker-a", number)
     }
 
     #[test]
@@ -137,9 +126,9 @@ mod tests {
         let now = Instant::now();
         assert_eq!(locks.lock("G", "c1", vec![queue(0), queue(1)], now), [queue(0), queue(1)]);
         assert_eq!(locks.lock("G", "c2", vec![queue(1), queue(2)], now), [queue(2)]);
-        locks.unlock("G", "c2", &[queue(0), queue(1)]);
+        locks.unlock("G", "c2", &[queue(0), queue(1)].into());
         assert!(locks.lock("G", "c2", vec![queue(0)], now).is_empty(), "not its own to give back");
-        locks.unlock("G", "c1", &[queue(1)]);
+        locks.unlock("G", "c1", &[queue(1)].into());
         assert_eq!(locks.lock("G", "c2", vec![queue(1)], now), [queue(1)]);
     }
 
@@ -164,7 +153,7 @@ mod tests {
         let now = Instant::now();
         locks.lock("G", "c1", vec![queue(0)], now);
         assert_eq!(locks.lock("H", "c2", vec![queue(0)], now), [queue(0)]);
-        locks.unlock("H", "c2", &[queue(0)]);
+        locks.unlock("H", "c2", &[queue(0)].into());
         assert!(!locks.holds_any("H", now));
         locks.sweep(now + LEASE);
         assert!(locks.groups.is_empty());

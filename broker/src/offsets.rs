@@ -4,6 +4,10 @@
 //! offset that an administrator has set is different: it stands against commits until the client
 //! has been told of it by its next query or pull.
 
+mod file;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -14,6 +18,7 @@ use std::{
 
 use dashmap::DashMap;
 use protocol::body::DataVersion;
+use store::config_file::ConfigFile;
 
 /// The largest queue number that an offset is kept for.
 const MAX_QUEUE: i32 = 65_535;
@@ -44,13 +49,14 @@ struct Progress {
 }
 
 /// The table of all offsets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Offsets {
     /// By `topic@group`, the key that Java uses in its file and on the wire.
     table: DashMap<String, Progress>,
     version: Mutex<DataVersion>,
     commits: AtomicU64,
     dirty: AtomicBool,
+    file: Mutex<ConfigFile>,
 }
 
 impl Offsets {
@@ -152,13 +158,23 @@ impl Offsets {
         self.forget(|of_topic, _| of_topic == topic);
     }
 
+    fn empty(file: ConfigFile) -> Self {
+        Self {
+            table: DashMap::new(),
+            version: Mutex::default(),
+            commits: AtomicU64::new(0),
+            dirty: AtomicBool::new(false),
+            file: Mutex::new(file),
+        }
+    }
+
     /// Whether something changed since the last call.
-    pub(crate) fn take_changed(&self) -> bool {
+    fn take_changed(&self) -> bool {
         self.dirty.swap(false, Ordering::AcqRel)
     }
 
     /// Says that what the last [`Offsets::take_changed`] reported could not be written.
-    pub(crate) fn mark_changed(&self) {
+    fn mark_changed(&self) {
         self.dirty.store(true, Ordering::Release);
     }
 
@@ -212,85 +228,4 @@ fn key(group: &str, topic: &str) -> String {
 /// Topic and group of a key. Neither may contain the separator.
 fn split(key: &str) -> Option<(&str, &str)> {
     key.split_once('@')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_commit_wins_even_backwards() {
-        let offsets = Offsets::default();
-        assert_eq!(offsets.query("G", "T", 0), None);
-        assert_eq!(offsets.commit("G", "T", 0, 10), Commit::Kept);
-        assert_eq!(offsets.commit("G", "T", 0, 4), Commit::Kept);
-        assert_eq!(offsets.query("G", "T", 0), Some(4));
-        assert_eq!(offsets.query("G", "T", 1), None);
-        assert_eq!(offsets.query("H", "T", 0), None);
-    }
-
-    #[test]
-    fn a_commit_that_says_nothing_changes_nothing() {
-        let offsets = Offsets::default();
-        offsets.commit("G", "T", 0, 3);
-        assert!(offsets.take_changed());
-        assert_eq!(offsets.commit("G", "T", 0, -1), Commit::Meaningless);
-        assert_eq!(offsets.commit("G", "T", -1, 5), Commit::Meaningless);
-        assert_eq!(offsets.commit("G", "T", i32::MAX, 5), Commit::Meaningless);
-        assert_eq!(offsets.query("G", "T", 0), Some(3));
-        assert!(!offsets.take_changed());
-    }
-
-    #[test]
-    fn a_reset_stands_until_a_pull_takes_it() {
-        let offsets = Offsets::default();
-        offsets.commit("G", "T", 0, 100);
-        offsets.reset("G", "T", 0, 7);
-        assert_eq!(offsets.commit("G", "T", 0, 101), Commit::ResetPending);
-        assert_eq!(offsets.query("G", "T", 0), Some(7));
-        assert_eq!(offsets.take_reset("G", "T", 1), None);
-        assert_eq!(offsets.take_reset("G", "T", 0), Some(7));
-        assert_eq!(offsets.take_reset("G", "T", 0), None);
-        assert_eq!(offsets.query("G", "T", 0), Some(7));
-        assert_eq!(offsets.commit("G", "T", 0, 8), Commit::Kept);
-    }
-
-    #[test]
-    fn pulls_are_no_progress() {
-        let offsets = Offsets::default();
-        offsets.pulled("G", "T", 0, 50);
-        assert_eq!(offsets.last_pulled("G", "T", 0), Some(50));
-        assert_eq!(offsets.query("G", "T", 0), None);
-        assert!(offsets.topics_of("G").is_empty());
-        assert!(!offsets.take_changed());
-    }
-
-    #[test]
-    fn topics_and_groups_are_found_copied_and_forgotten() {
-        let offsets = Offsets::default();
-        offsets.commit("G", "T", 0, 1);
-        offsets.commit("G", "U", 0, 2);
-        offsets.commit("H", "T", 0, 3);
-        assert_eq!(offsets.topics_of("G"), BTreeSet::from(["T".to_owned(), "U".to_owned()]));
-        assert_eq!(offsets.groups_of("T"), BTreeSet::from(["G".to_owned(), "H".to_owned()]));
-        offsets.copy("G", "N", None);
-        assert_eq!(offsets.query("N", "U", 0), Some(2));
-        offsets.copy("H", "N", Some("T"));
-        assert_eq!(offsets.committed("N", "T"), BTreeMap::from([(0, 3)]));
-        offsets.forget_group("G");
-        assert!(offsets.topics_of("G").is_empty());
-        offsets.forget_topic("T");
-        assert_eq!(offsets.query("H", "T", 0), None);
-        assert_eq!(offsets.query("N", "U", 0), Some(2));
-    }
-
-    #[test]
-    fn the_version_moves_with_every_five_hundredth_commit() {
-        let offsets = Offsets::default();
-        for offset in 0..1_000 {
-            offsets.commit("G", "T", 0, offset);
-        }
-        assert_eq!(offsets.version().counter, 2);
-        assert!(offsets.version().timestamp > 0);
-    }
 }

@@ -9,9 +9,6 @@ use dashmap::{DashMap, mapref::entry::Entry};
 
 use crate::consumers::Member;
 
-/// A producer that was silent this long is gone (`CHANNEL_EXPIRED_TIMEOUT`).
-pub(crate) const SILENCE: Duration = Duration::from_secs(120);
-
 /// The most groups that are online at a time.
 const MAX_GROUPS: usize = 100_000;
 
@@ -82,13 +79,12 @@ impl<C: Clone> Producers<C> {
         }
     }
 
-    /// Memberships that no heartbeat renewed for [`SILENCE`].
-    pub(crate) fn silent(&self, now: Instant) -> Vec<Member<C>> {
+    /// Memberships that no heartbeat renewed for longer than `limit`.
+    pub(crate) fn silent(&self, now: Instant, limit: Duration) -> Vec<Member<C>> {
         let mut found = Vec::new();
         for members in &self.groups {
-            let silent = |member: &&Member<C>| {
-                now.saturating_duration_since(member.last_heartbeat) > SILENCE
-            };
+            let silent =
+                |member: &&Member<C>| now.saturating_duration_since(member.last_heartbeat) > limit;
             found.extend(members.values().filter(silent).cloned());
         }
         found
@@ -160,7 +156,8 @@ mod tests {
         let producers = Producers::default();
         producers.register("P", member(1)).unwrap();
         let now = Instant::now();
-        assert!(producers.silent(now + Duration::from_secs(100)).is_empty());
-        assert_eq!(producers.silent(now + SILENCE + Duration::from_secs(1)).len(), 1);
+        let limit = Duration::from_secs(120);
+        assert!(producers.silent(now + Duration::from_secs(100), limit).is_empty());
+        assert_eq!(producers.silent(now + Duration::from_secs(121), limit).len(), 1);
     }
 }

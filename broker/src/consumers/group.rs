@@ -117,6 +117,10 @@ impl<C: Clone> ConsumerGroup<C> {
         self.subscriptions.get(topic).cloned()
     }
 
+    pub(super) fn has_subscriptions(&self) -> bool {
+        !self.subscriptions.is_empty()
+    }
+
     pub(super) fn view(&self) -> GroupView<C> {
         let subscriptions =
             self.subscriptions.iter().map(|(topic, data)| (topic.clone(), Arc::clone(data)));

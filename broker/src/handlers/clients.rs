@@ -1,0 +1,184 @@
+//! Clients and their groups: codes 34, 35, 38 (`ClientManageProcessor.java`,
+//! `ConsumerManageProcessor.java`).
+
+use std::{sync::Arc, time::Instant};
+
+use protocol::{
+    body::{
+        ConsumerData, GetConsumerListByGroupResponseBody, HeartbeatData, SubscriptionData,
+        SubscriptionGroupConfig,
+    },
+    code::response,
+    header::{
+        GetConsumerListByGroupRequest, HeartbeatResponse, UnregisterClientRequest,
+        UnregisterClientResponse,
+    },
+    name,
+};
+use remoting::Connection;
+
+use crate::{
+    broker::Broker,
+    call::{Call, Rejection, Reply},
+    consumers::{MAX_TOPICS, Member, Profile, Registration},
+    topics::{self, Topic},
+};
+
+/// The most groups that one client may name in a heartbeat.
+const MAX_GROUPS: usize = 10_000;
+
+/// The longest body of a heartbeat, in bytes.
+const MAX_BODY: usize = 4 << 20;
+
+/// Code 34. Answered once the retry topics of new groups are registered at the name servers, so
+/// that the consumer's next look at its routes finds them.
+pub(crate) fn heartbeat(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let heartbeat = decode(call)?;
+    let member = member_of(call, &heartbeat.client_id);
+    let mut retry_topics = Vec::new();
+    let mut subscriptions_wanted = heartbeat.heartbeat_fingerprint == 0;
+    let without = heartbeat.without_sub && heartbeat.heartbeat_fingerprint != 0;
+    for consumer in heartbeat.consumer_data_set {
+        let Some(group) = admit(broker, &consumer) else { continue };
+        retry_topics.extend(missing_retry_topic(broker, &consumer, &group));
+        let registration = Registration {
+            profile: Profile::from_names(
+                &consumer.consume_type,
+                &consumer.message_model,
+                &consumer.consume_from_where,
+            ),
+            group: consumer.group_name.clone(),
+            subscriptions: (!without).then_some(consumer.subscription_data_set),
+            fingerprint: heartbeat.heartbeat_fingerprint,
+        };
+        let done = broker.consumers.register(registration, member.clone()).map_err(refused)?;
+        subscriptions_wanted |= done.subscriptions_wanted;
+        if done.changed {
+            broker.tell_changed(&consumer.group_name);
+        }
+    }
+    for producer in heartbeat.producer_data_set {
+        broker.producers.register(&producer.group_name, member.clone()).map_err(refused)?;
+    }
+    if !call.connection.is_open() {
+        // It ended while its last request was served: what was just entered must not stay.
+        broker.client_gone(&call.connection);
+    }
+    answer(broker, call, retry_topics, subscriptions_wanted)
+}
+
+/// Code 35. Takes the connection, not the client id, out of the groups.
+pub(crate) fn unregister(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: UnregisterClientRequest = call.header()?;
+    let connection = call.connection.id();
+    if let Some(group) = header.producer_group {
+        broker.producers.unregister(&group, connection);
+    }
+    if let Some(group) = header.consumer_group
+        && let Some(lost) = broker.consumers.unregister(&group, connection)
+    {
+        broker.tell_lost(&lost);
+    }
+    Reply::header(call, &UnregisterClientResponse {})
+}
+
+/// Code 38. A group without members is an error and no empty list: clients would take that for
+/// the truth and give up their queues.
+pub(crate) fn list(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: GetConsumerListByGroupRequest = call.header()?;
+    let consumer_id_list = broker.consumers.client_ids(&header.consumer_group);
+    if consumer_id_list.is_empty() {
+        let remark = format!("no consumer for this group, {}", header.consumer_group);
+        return Err(Rejection::new(response::SYSTEM_ERROR, remark));
+    }
+    Reply::body(call, GetConsumerListByGroupResponseBody { consumer_id_list }.encode())
+}
+
+/// The heartbeat, within its bounds.
+fn decode(call: &Call) -> Result<HeartbeatData, Rejection> {
+    let illegal = |remark: String| Rejection::new(response::INVALID_PARAMETER, remark);
+    let length = call.command.body.len();
+    if length > MAX_BODY {
+        return Err(illegal(format!("heartbeat of {length} bytes, at most {MAX_BODY} are taken")));
+    }
+    let heartbeat = HeartbeatData::decode(&call.command.body)?;
+    let groups = heartbeat.consumer_data_set.len() + heartbeat.producer_data_set.len();
+    if groups > MAX_GROUPS {
+        return Err(illegal(format!(
+            "heartbeat of {groups} groups, at most {MAX_GROUPS} are taken"
+        )));
+    }
+    for consumer in &heartbeat.consumer_data_set {
+        let (group, topics) = (&consumer.group_name, consumer.subscription_data_set.len());
+        if topics > MAX_TOPICS {
+            let remark =
+                format!("{group} subscribes {topics} topics, at most {MAX_TOPICS} are taken");
+            return Err(illegal(remark));
+        }
+    }
+    Ok(heartbeat)
+}
+
+/// The group of a consumer; `None` where it may not be made, which Java passes over in silence.
+fn admit(broker: &Arc<Broker>, consumer: &ConsumerData) -> Option<Arc<SubscriptionGroupConfig>> {
+    let pulls = consumer.consume_type == "CONSUME_ACTIVELY";
+    if pulls && broker.config().reject_pull_consumer_enable {
+        return None;
+    }
+    broker.group(&consumer.group_name)
+}
+
+/// The group's retry topic, where it is still to be made and this node may make it.
+fn missing_retry_topic(
+    broker: &Arc<Broker>,
+    consumer: &ConsumerData,
+    group: &SubscriptionGroupConfig,
+) -> Option<Topic> {
+    let topic = name::retry_topic(&group.group_name);
+    let wanted = group.retry_queue_nums > 0
+        && broker.topics.get(&topic).is_none()
+        && broker.role().is_master();
+    let ordered =
+        |data: &SubscriptionData| broker.topics.get(&data.topic).is_some_and(|topic| topic.order);
+    wanted.then(|| Topic {
+        order: consumer.subscription_data_set.iter().any(ordered),
+        ..topics::read_write(&topic, group.retry_queue_nums, consumer.unit_mode)
+    })
+}
+
+fn answer(
+    broker: &Arc<Broker>,
+    call: &mut Call,
+    retry_topics: Vec<Topic>,
+    subscriptions_wanted: bool,
+) -> Result<Reply, Rejection> {
+    let header = HeartbeatResponse {
+        is_support_heart_beat_v2: Some(true),
+        is_sub_change: Some(subscriptions_wanted),
+    };
+    let answer = call.success().with_header(&header);
+    if retry_topics.is_empty() {
+        return Ok(Reply::Now(answer));
+    }
+    let broker = Arc::clone(broker);
+    call.answer_with(async move {
+        broker.make_topics(retry_topics).await?;
+        Ok(answer)
+    })
+}
+
+fn refused(error: impl std::fmt::Display) -> Rejection {
+    Rejection::new(response::SYSTEM_BUSY, error.to_string())
+}
+
+fn member_of(call: &Call, client_id: &str) -> Member<Arc<Connection>> {
+    Member {
+        id: call.connection.id(),
+        handle: Arc::clone(&call.connection),
+        client_id: client_id.to_owned(),
+        address: call.connection.remote_addr().to_string(),
+        language: call.command.language,
+        version: call.command.version,
+        last_heartbeat: Instant::now(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Subscription groups: codes 200, 201, 207, 225, 352, 353 (`AdminBrokerProcessor.java`).
+
+use std::sync::Arc;
+
+use protocol::{
+    body::{
+        DataVersion, GroupForbidden, SubscriptionGroupConfig, SubscriptionGroupList,
+        SubscriptionGroupWrapper,
+    },
+    code::response,
+    header::{
+        DeleteSubscriptionGroupRequest, GetAllSubscriptionGroupRequest,
+        GetAllSubscriptionGroupResponse, GetSubscriptionGroupConfigRequest,
+        UpdateGroupForbiddenRequest,
+    },
+};
+
+use crate::{
+    broker::Broker,
+    call::{Call, Rejection, Reply},
+    groups::{Groups, UpdateError},
+};
+
+/// The most groups of one page (`maxPageSizeInGetMetadata`).
+const MAX_PAGE: usize = 2_000;
+
+/// Code 200.
+pub(crate) fn update(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let wanted = SubscriptionGroupConfig::decode(&call.command.body)?;
+    tracing::info!(group = wanted.group_name, peer = %call.connection.remote_addr(), "subscription group is updated");
+    broker.groups.update(wanted).map_err(refused)?;
+    persist(broker)?;
+    Reply::done(call)
+}
+
+/// Code 225. Either all groups are taken or none.
+pub(crate) fn update_list(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let wanted = SubscriptionGroupList::decode(&call.command.body)?.group_config_list;
+    for group in &wanted {
+        Groups::check(group).map_err(refused)?;
+    }
+    for group in wanted {
+        broker.groups.update(group).map_err(refused)?;
+    }
+    persist(broker)?;
+    Reply::done(call)
+}
+
+/// Code 201. A page of groups by name where the request asks for one, else all.
+pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: GetAllSubscriptionGroupRequest = call.header()?;
+    let groups = broker.groups.all();
+    let version = broker.groups.version();
+    let total = i32::try_from(groups.len()).unwrap_or(i32::MAX);
+    let (first, limit) = match header.group_seq {
+        None => (0, usize::MAX),
+        Some(first) if is_version(header.data_version.as_deref(), &version) => {
+            (usize::try_from(first).unwrap_or(0), page_size(header.max_group_num))
+        }
+        // The table has changed since the first page, so that the client starts again.
+        Some(_) => (0, page_size(header.max_group_num)),
+    };
+    let page = groups.into_iter().skip(first).take(limit);
+    let wrapper = SubscriptionGroupWrapper {
+        subscription_group_table: page
+            .map(|(name, group)| (name, SubscriptionGroupConfig::clone(&group)))
+            .collect(),
+        forbidden_table: broker.groups.all_forbidden(),
+        data_version: version,
+    };
+    let header = GetAllSubscriptionGroupResponse { total_group_num: Some(total) };
+    Ok(Reply::Now(call.success().with_header(&header).with_body(wrapper.encode())))
+}
+
+/// Code 207.
+pub(crate) fn delete(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: DeleteSubscriptionGroupRequest = call.header()?;
+    let group = &header.group_name;
+    let there = broker.groups.remove(group);
+    tracing::info!(group, there, header.clean_offset, peer = %call.connection.remote_addr(), "subscription group is deleted");
+    broker.stats.forget_group(group);
+    if header.clean_offset {
+        broker.offsets.forget_group(group);
+    }
+    persist(broker)?;
+    Reply::done(call)
+}
+
+/// Code 352. Creates the group where use creates groups.
+pub(crate) fn one(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: GetSubscriptionGroupConfigRequest = call.header()?;
+    let group = broker.group(&header.group).ok_or_else(|| {
+        Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+    })?;
+    Reply::body(call, group.encode())
+}
+
+/// Code 353. Takes or gives the right of a group to read a topic, and says what holds.
+pub(crate) fn forbidden(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: UpdateGroupForbiddenRequest = call.header()?;
+    if let Some(readable) = header.readable {
+        if broker.group(&header.group).is_none() {
+            let remark =
+                format!("group {} does not exist; create it with updateSubGroup", header.group);
+            return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
+        }
+        broker.groups.set_may_read(&header.group, &header.topic, readable);
+        persist(broker)?;
+    }
+    let readable = broker.groups.may_read(&header.group, &header.topic);
+    let body =
+        GroupForbidden { group: header.group, topic: header.topic, readable: Some(readable) };
+    Reply::body(call, body.encode())
+}
+
+fn is_version(asked: Option<&str>, version: &DataVersion) -> bool {
+    match asked {
+        None | Some("") => true,
+        Some(text) => DataVersion::decode(text.as_bytes()).is_ok_and(|asked| asked == *version),
+    }
+}
+
+fn page_size(asked: Option<i32>) -> usize {
+    asked
+        .and_then(|size| usize::try_from(size).ok())
+        .filter(|size| *size > 0)
+        .map_or(MAX_PAGE, |size| size.min(MAX_PAGE))
+}
+
+fn refused(error: UpdateError) -> Rejection {
+    Rejection::new(response::INVALID_PARAMETER, error.to_string())
+}
+
+/// An administrator's change is answered once it is on the disk.
+fn persist(broker: &Arc<Broker>) -> Result<(), Rejection> {
+    broker.groups.flush().map_err(|error| {
+        let remark = format!(
+            "the change holds now, but subscriptionGroup.json could not be written: {error}; look at the disk and try again"
+        );
+        Rejection::new(response::SYSTEM_ERROR, remark)
+    })
+}

@@ -1,0 +1,114 @@
+//! Messages by key, by position and by queue unit: codes 12, 33, 321
+//! (`QueryMessageProcessor.java`, `AdminBrokerProcessor.queryConsumeQueue`).
+
+use std::sync::Arc;
+
+use bytes::{BufMut, BytesMut};
+use protocol::{
+    body::{ConsumeQueueData, QueryConsumeQueueResponseBody},
+    code::response,
+    header::{
+        QueryConsumeQueueRequest, QueryMessageRequest, QueryMessageResponse, ViewMessageRequest,
+    },
+};
+
+use crate::{
+    broker::Broker,
+    call::{Call, Rejection, Reply},
+    handlers::offsets::queue_number,
+};
+
+/// The most messages that one query by key gives.
+const MAX_MESSAGES: usize = 1_000;
+
+/// The most bytes that one query by key gives.
+const MAX_BYTES: usize = 8 << 20;
+
+/// The most units that one look into a queue gives.
+const MAX_UNITS: usize = 10_000;
+
+/// Code 12. The index knows hashes of keys; clients compare the keys themselves.
+pub(crate) fn by_key(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: QueryMessageRequest = call.header()?;
+    let unique = call.command.field("_UNIQUE_KEY_QUERY").is_some_and(|text| text == "true");
+    let asked = if unique {
+        broker.config().default_query_max_num as usize
+    } else {
+        usize::try_from(header.max_num).unwrap_or(0)
+    };
+    let millis = |time: i64| u64::try_from(time).unwrap_or(0);
+    let range = (millis(header.begin_timestamp), millis(header.end_timestamp));
+    let max = asked.min(MAX_MESSAGES);
+    let found = broker.store.query_by_key(&header.topic, &header.key, max, range);
+    let response_header = QueryMessageResponse {
+        index_last_update_timestamp: found.last_update_timestamp.cast_signed(),
+        index_last_update_phyoffset: found.last_update_physical.cast_signed(),
+    };
+    let mut body = BytesMut::new();
+    for message in &found.messages {
+        if !body.is_empty() && body.len() + message.len() > MAX_BYTES {
+            break;
+        }
+        body.put_slice(message);
+    }
+    if body.is_empty() {
+        let answer = call
+            .command
+            .response(response::QUERY_NOT_FOUND)
+            .with_header(&response_header)
+            .with_remark("can not find message, maybe time range not correct");
+        return Ok(Reply::Now(answer));
+    }
+    Ok(Reply::Now(call.success().with_header(&response_header).with_body(body.freeze())))
+}
+
+/// Code 33. The record at a physical offset, which a message id carries.
+pub(crate) fn by_position(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: ViewMessageRequest = call.header()?;
+    let found = u64::try_from(header.offset)
+        .ok()
+        .and_then(|physical| broker.store.message_at(physical).ok());
+    let record = found.ok_or_else(|| {
+        let remark = format!("can not find message by the offset, {}", header.offset);
+        Rejection::new(response::SYSTEM_ERROR, remark)
+    })?;
+    Reply::body(call, record)
+}
+
+/// Code 321. Units of a consume queue, and whether the group's subscription lets them through.
+pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let header: QueryConsumeQueueRequest = call.header()?;
+    let queue = queue_number(header.queue_id)?;
+    let (min, max) = (
+        broker.store.min_offset(&header.topic, queue),
+        broker.store.max_offset(&header.topic, queue),
+    );
+    if max == 0 {
+        let remark = format!("{}@{} is not exist!", header.queue_id, header.topic);
+        return Err(Rejection::new(response::SYSTEM_ERROR, remark));
+    }
+    let group = header.consumer_group.as_deref().filter(|group| !group.is_empty());
+    let subscription = group.and_then(|group| broker.consumers.subscription(group, &header.topic));
+    let filter_data = match (group, &subscription) {
+        (Some(group), None) => Some(format!("{group}@{} is not online!", header.topic)),
+        _ => None,
+    };
+    let from = u64::try_from(header.index).unwrap_or(0).max(min);
+    let count = usize::try_from(header.count).unwrap_or(0).min(MAX_UNITS);
+    let units = broker.store.units(&header.topic, queue, from, count);
+    let data = |unit: &store::Unit| ConsumeQueueData {
+        physic_offset: unit.physical.cast_signed(),
+        physic_size: i32::try_from(unit.size).unwrap_or(i32::MAX),
+        tags_code: unit.tags_code,
+        eval: subscription.as_ref().is_none_or(|wanted| wants(wanted, unit.tags_code)),
+        ..ConsumeQueueData::default()
+    };
+    let body = QueryConsumeQueueResponseBody {
+        queue_data: units.iter().map(data).collect(),
+        min_queue_index: min.cast_signed(),
+        max_queue_index: max.cast_signed(),
+        filter_data,
+        subscription_data: subscription.as_deref().cloned(),
+    };
+    Reply::body(call, body.encode())
+}

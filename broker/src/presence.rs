@@ -1,0 +1,83 @@
+//! Clients that come and go, and who is told (`ClientHousekeepingService.java`,
+//! `DefaultConsumerIdsChangeListener.java`).
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use protocol::{
+    Command, body::SubscriptionGroupConfig, code::request, header::NotifyConsumerIdsChangedRequest,
+};
+use remoting::Connection;
+
+use crate::{broker::Broker, consumers::Lost};
+
+impl Broker {
+    /// The group of this name, made where use makes groups.
+    pub(crate) fn group(&self, name: &str) -> Option<Arc<SubscriptionGroupConfig>> {
+        self.groups.find(name).or_else(|| {
+            let config = self.config();
+            let bound = config.max_subscription_groups as usize;
+            self.groups.find_or_create(name, config.auto_create_subscription_group, bound)
+        })
+    }
+
+    /// A connection has ended: its client leaves all groups at once, and those who share queues
+    /// with it are told.
+    pub(crate) fn client_gone(&self, connection: &Connection) {
+        self.producers.closed(connection.id());
+        for lost in self.consumers.closed(connection.id()) {
+            self.tell_lost(&lost);
+        }
+    }
+
+    /// Drops clients that were silent too long. Their connections are closed, so that a client
+    /// that lives after all makes a new one and sends a heartbeat.
+    pub(crate) fn expire_clients(&self, now: Instant) {
+        let limit = Duration::from_millis(self.config().channel_expired_timeout);
+        let mut silent = self.consumers.silent(now, limit);
+        silent.extend(self.producers.silent(now, limit));
+        for member in silent {
+            tracing::warn!(
+                client = member.client_id,
+                address = member.address,
+                "client sent no heartbeat for too long, its connection is closed"
+            );
+            member.handle.close();
+            self.client_gone(&member.handle);
+        }
+        self.locks.sweep(now);
+    }
+
+    /// Tells all members of a group that it has other members or topics, unless the group does
+    /// not want to be told or shares no queues.
+    pub(crate) fn tell_changed(&self, group: &str) {
+        let broadcasting =
+            self.consumers.profile(group).is_none_or(|found| found.is_broadcasting());
+        if broadcasting || !self.wants_to_be_told(group) {
+            return;
+        }
+        let members = self.consumers.members(group);
+        notify(group, members.iter().map(|member| &member.handle));
+    }
+
+    /// Tells those who are left in a group.
+    pub(crate) fn tell_lost(&self, lost: &Lost<Arc<Connection>>) {
+        if self.wants_to_be_told(&lost.group) {
+            notify(&lost.group, lost.remaining.iter());
+        }
+    }
+
+    fn wants_to_be_told(&self, group: &str) -> bool {
+        self.groups.find(group).is_none_or(|config| config.notify_consumer_ids_changed_enable)
+    }
+}
+
+fn notify<'a>(group: &str, connections: impl Iterator<Item = &'a Arc<Connection>>) {
+    let header = NotifyConsumerIdsChangedRequest { consumer_group: group.to_owned() };
+    let request = Command::request_with(request::NOTIFY_CONSUMER_IDS_CHANGED, &header);
+    for connection in connections {
+        connection.oneway(request.clone());
+    }
+}
