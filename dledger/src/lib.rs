@@ -1,10 +1,49 @@
 //! DLedger: a replicated append-only log that keeps no state machine.
 //!
-//! This file names the seam that everything else uses; see the modules for how it runs.
+//! [`Dledger`] is a running log: append with [`Dledger::submit`], read with [`Dledger::read`], watch
+//! role and commit with [`Dledger::status`] and [`Dledger::wait_committed`]. Underneath, [`Engine`]
+//! joins the consensus core, the log on disk and the owner's [`Hook`] to one value that threads and
+//! simulators drive alike.
+//!
+//! ```text
+//! submit -> inbox -> driver: positions, Hook::stamp, headers, one write -> hot ring, page cache
+//!                       |                                                      |
+//!                     Node  <-- written, flushed --  flusher: one fdatasync in flight, index, marks
+//!                       |
+//!                    committed -> Sink::completed (once a group), readers
+//! ```
+//!
+//! A failed sync or write is fatal: the log stops, every append fails, [`Status::failure`] says why,
+//! and the process should exit. A full disk is not: appends fail until there is room again.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use bytes::{Bytes, BytesMut};
+
+mod completed;
+mod disk_log;
+mod driver;
+mod engine;
+mod entry;
+mod flusher;
+mod handle;
+mod index_log;
+mod peers;
+mod reader;
+mod recovery;
+mod ring;
+mod scan;
+mod state_files;
+mod writer;
+
+pub use completed::{AppendFailure, Completed, RefusalCause, Refused, Sink};
+pub use disk_log::{Bounds, DiskLog, DiskOptions};
+pub use dledger_core::{Policy, Role};
+pub use engine::{Done, Engine, EngineConfig, Event, Job, Status};
+pub use handle::{Dledger, OpenError};
+pub use peers::{Peer, Peers, PeersError};
+pub use reader::{ReadError, Run};
+pub use recovery::{RecoverError, Rot};
 
 /// Length in bytes of an entry's header (`DLedgerEntry.BODY_OFFSET`).
 pub const ENTRY_HEADER: usize = 48;
@@ -41,6 +80,27 @@ pub struct Options {
     pub append_timeout: Duration,
 }
 
+impl Options {
+    /// A group of one in `directory` with the defaults of a broker: 1 GiB files (Java:
+    /// `mappedFileSizeCommitLog`), fsync before acknowledgement, 32 MiB of recent entries in memory,
+    /// 256 MiB of appends that wait, each for 2.5 s at most (Java:
+    /// `DLedgerConfig.maxWaitAckTimeMs`).
+    #[must_use]
+    pub fn one_node(directory: PathBuf) -> Self {
+        Self {
+            group: "broker-a".to_owned(),
+            self_id: "n0".to_owned(),
+            peers: "n0-127.0.0.1:40911".to_owned(),
+            directory,
+            file_size: 1024 * 1024 * 1024,
+            durability: Durability::Sync,
+            hot_ring_bytes: 32 * 1024 * 1024,
+            pending_bytes: 256 * 1024 * 1024,
+            append_timeout: Duration::from_millis(2500),
+        }
+    }
+}
+
 /// Bodies to append, in order: `buffer` holds [`ENTRY_HEADER`] free bytes and a body, alternating.
 #[derive(Debug)]
 pub struct Entries<T> {
@@ -61,6 +121,19 @@ pub struct Appended {
     pub lengths: Vec<u32>,
 }
 
+impl Appended {
+    /// Position and body of each entry, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut at = 0;
+        self.lengths.iter().filter_map(move |length| {
+            let head = self.bytes.get(at..at + ENTRY_HEADER)?;
+            let body = at + ENTRY_HEADER;
+            at = body + *length as usize;
+            Some((entry::be_u64(head, 24)?, self.bytes.get(body..at)?))
+        })
+    }
+}
+
 /// One body of a group that is about to be written; its entry's position is already fixed.
 #[derive(Debug)]
 pub struct Body<'a> {
@@ -74,9 +147,12 @@ pub struct Body<'a> {
 pub trait Hook: Send + 'static {
     /// This node won an election of `term`. `tail` gives every entry that follows what the owner
     /// has already seen, committed or not; called before [`Hook::opening`].
+    ///
+    /// # Errors
+    /// A text that stops the node.
     fn elected(&mut self, term: u64, tail: &mut dyn Tail) -> Result<(), HookError>;
 
-    /// Body of the first entry of `term`.
+    /// Body of the first entry of `term`. It is then stamped, as a group of one.
     fn opening(&mut self, term: u64) -> Vec<u8>;
 
     /// Called once for each group, in log order, before headers and CRCs are filled.
@@ -89,6 +165,9 @@ pub trait Hook: Send + 'static {
 /// Privileged reading of entries that may not be committed.
 pub trait Tail {
     /// Calls `visit(position, body)` for each entry from log position `from` to the end of the log.
+    ///
+    /// # Errors
+    /// What `visit` answers, or why the log could not be read.
     fn visit(
         &mut self,
         from: u64,
@@ -100,3 +179,18 @@ pub trait Tail {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HookError(pub String);
+
+impl From<ReadError> for HookError {
+    fn from(error: ReadError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sync => "SYNC_FLUSH",
+            Self::Async => "ASYNC_FLUSH",
+        })
+    }
+}

@@ -1,0 +1,450 @@
+//! Consensus, log on disk and hook as one value.
+//!
+//! [`Engine::handle`] takes the time and what happened, writes where it must, and leaves what is to
+//! be done elsewhere to be polled: jobs that wait for the disk, and completed submissions. It has no
+//! thread and no clock, so a simulator runs the same engine as a server.
+
+mod outputs;
+
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+
+use dledger_core::{
+    Config, ConfigError, EntryId, LogIndex, Millis, Node, NodeId, Policy, Role, State, Term, Vote,
+};
+use segment::Vfs;
+
+use crate::{
+    AppendFailure, Appended, Completed, DiskLog, DiskOptions, Entries, Hook,
+    entry::Previous,
+    recovery::{RecoverError, Recovered, recover},
+    state_files::{HardState, LoadedState},
+    writer::{Cursor, Writer},
+};
+
+/// Most bytes of a group that is written together, unless one submission has more.
+const GROUP_BYTES: usize = 4 * 1024 * 1024;
+
+/// How an engine is built.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// This node's id.
+    pub self_id: String,
+    /// The ids of all members.
+    pub members: Vec<String>,
+    /// When an entry counts as kept.
+    pub policy: Policy,
+    /// The log on disk.
+    pub disk: DiskOptions,
+    /// How long a submission may wait for its commit.
+    pub append_timeout: Duration,
+    /// Where the random part of timings comes from.
+    pub seed: u64,
+}
+
+/// Why an engine could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The log on disk.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// The membership.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Term and vote could not be read.
+    #[error("term and vote could not be read: {0}")]
+    HardState(io::Error),
+    /// A file is too small or the index would not fit.
+    #[error("data files of {file_size} bytes are too small: use at least 4096 bytes")]
+    FileSize {
+        /// What was asked for.
+        file_size: u64,
+    },
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event<T> {
+    /// Nothing but time.
+    Tick,
+    /// Submissions to be appended, in this order.
+    Submitted(Vec<Entries<T>>),
+    /// A job ended.
+    Done(Done),
+}
+
+/// Something to be done that may wait for the disk. One job runs at a time, in the order polled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    /// Sync the log.
+    Flush {
+        /// Its last entry.
+        upto: EntryId,
+        /// Position behind that.
+        end: u64,
+    },
+    /// Store term and vote.
+    StoreVote {
+        /// The term.
+        term: Term,
+        /// The vote.
+        vote: Vote,
+    },
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// The log is durable up to there.
+    Flushed {
+        /// Its last entry.
+        upto: EntryId,
+        /// Position behind that.
+        end: u64,
+    },
+    /// Term and vote are durable.
+    VoteStored {
+        /// The term.
+        term: Term,
+    },
+    /// The log must stop: the disk failed.
+    Failed(String),
+}
+
+/// What others may know about the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Its role.
+    pub role: Role,
+    /// Its term.
+    pub term: u64,
+    /// The leader's id, where it is known.
+    pub leader: Option<String>,
+    /// This node leads, and the entry that opens its term is committed: everything that earlier
+    /// terms left is committed with it.
+    pub opened: bool,
+    /// Why the log has stopped for good, if it has.
+    pub failure: Option<String>,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self { role: Role::Candidate, term: 0, leader: None, opened: false, failure: None }
+    }
+}
+
+/// A submission that is written and waits for its commit.
+#[derive(Debug)]
+struct Pending<T> {
+    last: EntryId,
+    /// Position behind its last entry.
+    end: u64,
+    deadline: Millis,
+    /// `None` where the submitter was told already, or is the node itself.
+    waiting: Option<(T, Appended)>,
+}
+
+/// A submission that is not written yet.
+#[derive(Debug)]
+struct Waiting<T> {
+    entries: Entries<T>,
+    deadline: Millis,
+}
+
+/// One member of a group with its log.
+#[derive(Debug)]
+pub struct Engine<T> {
+    node: Node,
+    log: Arc<DiskLog>,
+    hard_state: Arc<HardState>,
+    writer: Writer,
+    hook: HookBox,
+    waiting: VecDeque<Waiting<T>>,
+    /// The group that was proposed to the node just now.
+    proposed: Vec<Waiting<T>>,
+    pending: VecDeque<Pending<T>>,
+    jobs: VecDeque<Job>,
+    completed: Vec<Completed<T>>,
+    status: Status,
+    opening: Option<LogIndex>,
+    /// The last entry that is written.
+    written: Option<EntryId>,
+    /// Position up to which the log is durable.
+    flushed: u64,
+    flushing: bool,
+    append_timeout: Duration,
+    body_limit: u64,
+}
+
+struct HookBox(Box<dyn Hook>);
+
+impl std::fmt::Debug for HookBox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+impl<T> Engine<T> {
+    /// Recovers the log in `config.disk.directory` and builds the node on it.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub fn open(
+        vfs: &Arc<dyn Vfs>,
+        config: EngineConfig,
+        hook: Box<dyn Hook>,
+    ) -> Result<Self, EngineError> {
+        let file_size = config.disk.file_size;
+        if file_size < 4096 {
+            return Err(EngineError::FileSize { file_size });
+        }
+        let directory = config.disk.directory.clone();
+        let Recovered { log, last, end, committed } = recover(vfs, config.disk)?;
+        let hard_state = HardState::new(Arc::clone(vfs), &directory);
+        let (term, vote) = load_vote(&hard_state).map_err(EngineError::HardState)?;
+        let last_id =
+            last.map(|last| EntryId { term: Term(last.term), index: LogIndex(last.index) });
+        let node = Node::new(
+            Config {
+                self_id: NodeId(config.self_id),
+                members: config.members.into_iter().map(NodeId).collect(),
+                policy: config.policy,
+                seed: config.seed,
+            },
+            State { term, vote, last: last_id, committed: committed.map(LogIndex) },
+        )?;
+        let cursor = Cursor {
+            position: end,
+            index: last.map_or(0, |last| last.index + 1),
+            previous: last.as_ref().map_or(Previous::Start, Previous::of),
+        };
+        let status = Status { term: node.term().0, ..Status::default() };
+        let writer = Writer::new(Arc::clone(&log), cursor);
+        Ok(Self {
+            node,
+            body_limit: writer.body_limit(),
+            log,
+            hard_state: Arc::new(hard_state),
+            writer,
+            hook: HookBox(hook),
+            waiting: VecDeque::new(),
+            proposed: Vec::new(),
+            pending: VecDeque::new(),
+            jobs: VecDeque::new(),
+            completed: Vec::new(),
+            status,
+            opening: None,
+            written: last_id,
+            flushed: end,
+            flushing: false,
+            append_timeout: config.append_timeout,
+        })
+    }
+
+    /// Takes what happened. Afterwards jobs, completed submissions and the status are to be polled.
+    pub fn handle(&mut self, now: Millis, event: Event<T>) {
+        match event {
+            Event::Tick => self.feed(now, dledger_core::Input::Tick),
+            Event::Submitted(submitted) => self.submitted(now, submitted),
+            Event::Done(done) => self.done(now, done),
+        }
+        self.write_waiting(now);
+        self.start_flush();
+        self.expire(now);
+    }
+
+    /// What is to be done next on a thread that may wait.
+    pub fn poll_job(&mut self) -> Option<Job> {
+        self.jobs.pop_front()
+    }
+
+    /// Does a job.
+    pub fn run_job(&self, job: Job) -> Done {
+        run_job(&self.log, &self.hard_state, job)
+    }
+
+    /// What came of submissions since the last call, in log order.
+    pub fn take_completed(&mut self) -> Vec<Completed<T>> {
+        std::mem::take(&mut self.completed)
+    }
+
+    /// When [`Event::Tick`] is due, if nothing happens before.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Millis> {
+        if self.status.failure.is_some() {
+            return None;
+        }
+        let pending = self.pending.iter().find(|pending| pending.waiting.is_some());
+        let deadlines = [
+            self.node.poll_timeout(),
+            pending.map(|pending| pending.deadline),
+            self.waiting.front().map(|waiting| waiting.deadline),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// What others may know.
+    #[must_use]
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// The log on disk, for readers.
+    #[must_use]
+    pub fn log(&self) -> &Arc<DiskLog> {
+        &self.log
+    }
+
+    /// Most bytes that a body may have.
+    #[must_use]
+    pub fn body_limit(&self) -> u64 {
+        self.body_limit
+    }
+
+    pub(crate) fn hard_state(&self) -> &Arc<HardState> {
+        &self.hard_state
+    }
+
+    /// Whether everything that was submitted has completed.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && !self.flushing && self.flushed == self.writer.end()
+    }
+
+    /// Ends an orderly stop: what waits is failed, the log is made durable and marked clean.
+    ///
+    /// # Errors
+    /// What the disk answers.
+    pub fn close(&mut self) -> io::Result<()> {
+        let failed = self.status.failure.is_some();
+        self.fail_all("the log was shut down");
+        if failed {
+            return Ok(());
+        }
+        self.log.close(self.writer.end())
+    }
+
+    fn submitted(&mut self, now: Millis, submitted: Vec<Entries<T>>) {
+        let deadline = after(now, self.append_timeout);
+        for entries in submitted {
+            if let Some(failure) = &self.status.failure {
+                let failure = AppendFailure::NotWritten(failure.clone());
+                self.completed.push(Completed { token: entries.token, result: Err(failure) });
+            } else {
+                self.waiting.push_back(Waiting { entries, deadline });
+            }
+        }
+    }
+
+    fn done(&mut self, now: Millis, done: Done) {
+        match done {
+            Done::Flushed { upto, end } => {
+                self.flushing = false;
+                self.flushed = self.flushed.max(end);
+                self.feed(now, dledger_core::Input::Flushed { upto });
+            }
+            Done::VoteStored { term } => self.feed(now, dledger_core::Input::VoteStored { term }),
+            Done::Failed(reason) => self.fail(reason),
+        }
+    }
+
+    /// Proposes what waits, a group at a time, as long as not too much is written ahead of a flush.
+    fn write_waiting(&mut self, now: Millis) {
+        while !self.waiting.is_empty()
+            && self.status.failure.is_none()
+            && self.writer.has_window(self.flushed)
+        {
+            let mut bytes = 0;
+            let mut count = 0;
+            while let Some(next) = self.waiting.front()
+                && (self.proposed.is_empty() || bytes + next.entries.buffer.len() <= GROUP_BYTES)
+                && let Some(next) = self.waiting.pop_front()
+            {
+                bytes += next.entries.buffer.len();
+                count += next.entries.lengths.len() as u64;
+                self.proposed.push(next);
+            }
+            self.feed(now, dledger_core::Input::Propose { count, bytes: bytes as u64 });
+        }
+    }
+
+    fn start_flush(&mut self) {
+        let end = self.writer.end();
+        if self.flushing || self.flushed >= end || self.status.failure.is_some() {
+            return;
+        }
+        if let Some(upto) = self.written {
+            self.flushing = true;
+            self.jobs.push_back(Job::Flush { upto, end });
+        }
+    }
+
+    /// Fails what has waited too long. Deadlines are in order, so the front is looked at.
+    fn expire(&mut self, now: Millis) {
+        let failure = AppendFailure::TimedOut { waited: self.append_timeout };
+        for pending in &mut self.pending {
+            if pending.deadline > now && pending.waiting.is_some() {
+                break;
+            }
+            if let Some((token, _)) = pending.waiting.take() {
+                self.completed.push(Completed { token, result: Err(failure.clone()) });
+            }
+        }
+        while let Some(late) = self.waiting.pop_front_if(|waiting| waiting.deadline <= now) {
+            self.completed
+                .push(Completed { token: late.entries.token, result: Err(failure.clone()) });
+        }
+    }
+
+    /// The log stops for good.
+    fn fail(&mut self, reason: String) {
+        tracing::error!(reason, "the log has stopped");
+        self.fail_all(&reason);
+        self.jobs.clear();
+        self.status.opened = false;
+        if self.status.failure.is_none() {
+            self.status.failure = Some(reason);
+        }
+    }
+
+    fn fail_all(&mut self, reason: &str) {
+        for pending in self.pending.drain(..) {
+            if let Some((token, _)) = pending.waiting {
+                let result = Err(AppendFailure::Unconfirmed(reason.to_owned()));
+                self.completed.push(Completed { token, result });
+            }
+        }
+        for waiting in self.proposed.drain(..).chain(self.waiting.drain(..)) {
+            let result = Err(AppendFailure::NotWritten(reason.to_owned()));
+            self.completed.push(Completed { token: waiting.entries.token, result });
+        }
+    }
+}
+
+/// Does a job on the calling thread.
+pub(crate) fn run_job(log: &DiskLog, hard_state: &HardState, job: Job) -> Done {
+    match job {
+        Job::Flush { upto, end } => match log.flush(end) {
+            Ok(()) => Done::Flushed { upto, end },
+            Err(error) => Done::Failed(format!("log could not be synced: {error}")),
+        },
+        Job::StoreVote { term, vote } => match hard_state.store(term, &vote) {
+            Ok(()) => Done::VoteStored { term },
+            Err(error) => Done::Failed(format!("term and vote could not be stored: {error}")),
+        },
+    }
+}
+
+fn load_vote(hard_state: &HardState) -> io::Result<(Term, Vote)> {
+    Ok(match hard_state.load()? {
+        LoadedState::Missing => (Term(0), Vote::None),
+        LoadedState::Found { term, vote } => (term, vote),
+        LoadedState::Damaged(reason) => {
+            tracing::warn!(reason, "term and vote are lost: the term of the last entry is taken");
+            (Term(0), Vote::Unknown)
+        }
+    })
+}
+
+fn after(now: Millis, wait: Duration) -> Millis {
+    Millis(now.0.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
+}

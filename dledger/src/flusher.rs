@@ -1,0 +1,92 @@
+//! The thread that waits for the disk: one job at a time, then what may lag behind.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use dledger_core::Millis;
+
+use crate::{
+    DiskLog,
+    disk_log::lock,
+    engine::{Done, Job, run_job},
+    state_files::HardState,
+};
+
+/// How long the thread sleeps at most: a checkpoint may be due.
+const NAP: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    stopping: bool,
+}
+
+/// Jobs on their way to the flusher. The engine has few at a time: one flush, one vote.
+#[derive(Debug, Default)]
+pub(crate) struct JobQueue {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+impl JobQueue {
+    pub(crate) fn push(&self, job: Job) {
+        lock(&self.queue).jobs.push_back(job);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn stop(&self) {
+        lock(&self.queue).stopping = true;
+        self.wake.notify_one();
+    }
+
+    /// The next job, or none after a while; `Err` once stopped and empty.
+    fn next(&self) -> Result<Option<Job>, Stopped> {
+        let mut queue = lock(&self.queue);
+        if queue.jobs.is_empty() && !queue.stopping {
+            queue = self.wake.wait_timeout(queue, NAP).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        match queue.jobs.pop_front() {
+            None if queue.stopping => Err(Stopped),
+            job => Ok(job),
+        }
+    }
+}
+
+struct Stopped;
+
+/// What the thread works on.
+#[derive(Debug)]
+pub(crate) struct Flusher {
+    pub(crate) jobs: Arc<JobQueue>,
+    pub(crate) log: Arc<DiskLog>,
+    pub(crate) hard_state: Arc<HardState>,
+    pub(crate) started: Instant,
+}
+
+impl Flusher {
+    /// Runs until the queue is stopped or the disk fails; `report` gets the end of each job.
+    pub(crate) fn run(self, report: impl Fn(Done)) {
+        while let Ok(job) = self.jobs.next() {
+            if let Some(job) = job {
+                let done = run_job(&self.log, &self.hard_state, job);
+                let failed = matches!(done, Done::Failed(_));
+                report(done);
+                if failed {
+                    return;
+                }
+            }
+            if let Err(error) = self.log.write_behind(since(self.started)) {
+                report(Done::Failed(format!("index or checkpoint could not be written: {error}")));
+                return;
+            }
+        }
+    }
+}
+
+/// Milliseconds since the log was opened.
+pub(crate) fn since(started: Instant) -> Millis {
+    Millis(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,300 @@
+//! The handle on a running log.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, atomic::Ordering},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use dledger_core::{Policy, Role};
+use segment::{LockError, LockGuard, RealVfs, Vfs};
+use tokio::sync::watch;
+
+use crate::{
+    Bounds, DiskLog, DiskOptions, Durability, ENTRY_HEADER, Entries, Hook, Options, Peers,
+    PeersError, ReadError, RefusalCause, Refused, Run, Sink, Status,
+    disk_log::lock,
+    driver::{Counted, Driver, Shared},
+    engine::{Engine, EngineConfig, EngineError},
+    flusher::Flusher,
+};
+
+/// Zeros written ahead of the entries where flushes are waited for. Measured: docs/performance.md.
+const ZERO_AHEAD: u64 = 4 * 1024 * 1024;
+
+/// Why a log could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it, or the lock file could not be taken.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The list of members cannot be read.
+    #[error(transparent)]
+    Peers(#[from] PeersError),
+    /// The log could not be recovered.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The system refused.
+    #[error("log in {directory} could not be opened: {source}")]
+    Io {
+        /// The folder.
+        directory: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+type Stopped = Result<(), String>;
+
+/// A running log. Dropped, it stops in order, as by [`Dledger::shutdown`].
+pub struct Dledger<T: Send + 'static> {
+    shared: Arc<Shared<T>>,
+    pending_limit: u64,
+    body_limit: u64,
+    threads: Mutex<Option<(JoinHandle<Stopped>, JoinHandle<()>)>>,
+    outcome: Mutex<Option<Stopped>>,
+    _lock: Box<dyn LockGuard>,
+}
+
+impl<T: Send + 'static> Dledger<T> {
+    /// Opens the log in `options.directory` on the machine's file system, repairs what a crash left
+    /// and starts its threads. It takes appends once [`Dledger::status`] says that it leads.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(
+        options: &Options,
+        hook: impl Hook,
+        sink: Arc<dyn Sink<T>>,
+    ) -> Result<Self, OpenError> {
+        Self::open_on(&(Arc::new(RealVfs) as Arc<dyn Vfs>), options, Box::new(hook), sink)
+    }
+
+    /// As [`Dledger::open`], on any file system.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_on(
+        vfs: &Arc<dyn Vfs>,
+        options: &Options,
+        hook: Box<dyn Hook>,
+        sink: Arc<dyn Sink<T>>,
+    ) -> Result<Self, OpenError> {
+        let io =
+            |source| OpenError::Io { directory: options.directory.display().to_string(), source };
+        let peers = Peers::parse(&options.peers)?;
+        vfs.create_directory(&options.directory).map_err(io)?;
+        let guard = vfs.lock(&options.directory.join("lock"))?;
+        let engine = Engine::open(vfs, engine_config(options, &peers), hook)?;
+        let started = Instant::now();
+        let shared = Arc::new(Shared::new(Arc::clone(engine.log()), engine.status().clone()));
+        let flusher = Flusher {
+            jobs: Arc::clone(&shared.jobs),
+            log: Arc::clone(engine.log()),
+            hard_state: Arc::clone(engine.hard_state()),
+            started,
+        };
+        let body_limit = engine.body_limit();
+        let reports = Arc::clone(&shared);
+        let flushing = thread::Builder::new()
+            .name("dledger-flush".to_owned())
+            .spawn(move || flusher.run(|done| reports.report(done)))
+            .map_err(io)?;
+        let driver = Driver { engine, shared: Arc::clone(&shared), sink, started };
+        let driving = thread::Builder::new()
+            .name("dledger-drive".to_owned())
+            .spawn(move || driver.run())
+            .map_err(io)?;
+        Ok(Self {
+            shared,
+            pending_limit: options.pending_bytes,
+            body_limit,
+            threads: Mutex::new(Some((driving, flushing))),
+            outcome: Mutex::new(None),
+            _lock: guard,
+        })
+    }
+
+    /// Hands entries over. Never blocks; the order of calls on one thread is log order.
+    ///
+    /// # Errors
+    /// The entries as they came, with the cause; then nothing of them is written. On `Ok` the token
+    /// reaches the [`Sink`] exactly once, unless the process dies.
+    pub fn submit(&self, entries: Entries<T>) -> Result<(), Refused<T>> {
+        if let Err(cause) = self.admit(&entries) {
+            return Err(Refused { entries, cause });
+        }
+        let bytes = entries.buffer.len() as u64;
+        let before = self.shared.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // One submission is always let in, however long.
+        if before > 0 && before.saturating_add(bytes) > self.pending_limit {
+            self.shared.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            let limit_bytes = self.pending_limit;
+            let cause = RefusalCause::Full { pending_bytes: before, limit_bytes };
+            return Err(Refused { entries, cause });
+        }
+        let Entries { buffer, lengths, token } = entries;
+        let mut inbox = lock(&self.shared.inbox);
+        if inbox.stopping {
+            drop(inbox);
+            self.shared.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            let cause = RefusalCause::Stopped("it is shutting down".to_owned());
+            return Err(Refused { entries: Entries { buffer, lengths, token }, cause });
+        }
+        let first = inbox.submitted.is_empty();
+        inbox.submitted.push(Entries { buffer, lengths, token: Counted { token, bytes } });
+        drop(inbox);
+        if first {
+            self.shared.wake_driver();
+        }
+        Ok(())
+    }
+
+    fn admit(&self, entries: &Entries<T>) -> Result<(), RefusalCause> {
+        let described: u64 =
+            entries.lengths.iter().map(|length| u64::from(*length) + ENTRY_HEADER as u64).sum();
+        let buffer = entries.buffer.len() as u64;
+        if described != buffer || entries.lengths.contains(&0) || entries.lengths.is_empty() {
+            return Err(RefusalCause::Malformed { buffer, described });
+        }
+        let longest = u64::from(entries.lengths.iter().copied().max().unwrap_or(0));
+        if longest > self.body_limit {
+            return Err(RefusalCause::TooLarge { length: longest, limit: self.body_limit });
+        }
+        let status = self.shared.status.borrow();
+        if let Some(failure) = &status.failure {
+            return Err(RefusalCause::Stopped(failure.clone()));
+        }
+        if status.role != Role::Leader {
+            let (term, leader) = (status.term, status.leader.clone());
+            return Err(RefusalCause::NotLeader { term, leader });
+        }
+        Ok(())
+    }
+
+    /// First and end of what can be read now. Both only grow.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.shared.log.bounds()
+    }
+
+    /// The body of `length` bytes of the committed entry at `position`; may wait for the disk.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read(&self, position: u64, length: u32) -> Result<Bytes, ReadError> {
+        self.shared.log.read(position, length)
+    }
+
+    /// As [`Dledger::read`] where the bytes are in memory, else `None` at once.
+    #[must_use]
+    pub fn read_if_cached(&self, position: u64, length: u32) -> Option<Bytes> {
+        self.shared.log.read_if_cached(position, length)
+    }
+
+    /// The body of the committed entry at `position`, its length taken from its header.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read_unsized(&self, position: u64) -> Result<Bytes, ReadError> {
+        self.shared.log.read_unsized(position)
+    }
+
+    /// Committed entries from log position `from` on; see [`DiskLog::read_forward`].
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read_forward(&self, from: u64, max_bytes: usize) -> Result<Run, ReadError> {
+        self.shared.log.read_forward(from, max_bytes)
+    }
+
+    /// Waits until more than `beyond` is committed or `timeout` is over; returns the committed end.
+    #[must_use]
+    pub fn wait_committed(&self, beyond: u64, timeout: Duration) -> u64 {
+        self.shared.log.wait_committed(beyond, timeout)
+    }
+
+    /// Role, term and failure, now and on every change.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.shared.status.subscribe()
+    }
+
+    /// Deletes whole files that lie before log position `before`, never the last one, and nothing
+    /// that is not committed. Returns the first position that is left.
+    ///
+    /// # Errors
+    /// What the disk answers.
+    pub fn trim(&self, before: u64) -> std::io::Result<u64> {
+        self.shared.log.trim(before)
+    }
+
+    /// The log on disk.
+    #[must_use]
+    pub fn log(&self) -> &Arc<DiskLog> {
+        &self.shared.log
+    }
+
+    /// Bytes of one data file.
+    #[must_use]
+    pub fn file_size(&self) -> u64 {
+        self.shared.log.data.file_size()
+    }
+
+    /// Stops in order: takes no more appends, completes what is in flight, makes everything durable,
+    /// writes the checkpoint and marks the log clean. A second call answers as the first did.
+    ///
+    /// # Errors
+    /// Why the log failed before or while it stopped.
+    pub fn shutdown(&self) -> Result<(), String> {
+        self.shared.stop();
+        let mut outcome = lock(&self.outcome);
+        if let Some((driving, flushing)) = lock(&self.threads).take() {
+            let stopped = driving.join().unwrap_or_else(|_| Err("its driver panicked".to_owned()));
+            self.shared.jobs.stop();
+            let flushed = flushing.join().map_err(|_| "its flusher panicked".to_owned());
+            *outcome = Some(stopped.and(flushed));
+        }
+        outcome.clone().unwrap_or(Ok(()))
+    }
+}
+
+impl<T: Send + 'static> Drop for Dledger<T> {
+    fn drop(&mut self) {
+        if let Err(reason) = self.shutdown() {
+            tracing::error!(reason, "the log did not stop in order");
+        }
+    }
+}
+
+impl<T: Send + 'static> fmt::Debug for Dledger<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dledger")
+            .field("directory", &self.shared.log.directory())
+            .field("status", &*self.shared.status.borrow())
+            .field("bounds", &self.bounds())
+            .finish_non_exhaustive()
+    }
+}
+
+fn engine_config(options: &Options, peers: &Peers) -> EngineConfig {
+    let (policy, zero_ahead) = match options.durability {
+        Durability::Sync => (Policy::Flushed, ZERO_AHEAD),
+        Durability::Async => (Policy::Written, 0),
+    };
+    EngineConfig {
+        self_id: options.self_id.clone(),
+        members: peers.iter().map(|peer| peer.id.clone()).collect(),
+        policy,
+        disk: DiskOptions {
+            hot_ring_bytes: options.hot_ring_bytes,
+            zero_ahead,
+            ..DiskOptions::new(options.directory.clone(), options.file_size)
+        },
+        append_timeout: options.append_timeout,
+        // A group of one draws no random number.
+        seed: 0,
+    }
+}

@@ -1,0 +1,286 @@
+//! Reading committed entries: hot ring first, then positioned reads.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::{
+    ENTRY_HEADER,
+    disk_log::DiskLog,
+    entry::{self, Found, Header},
+};
+
+/// Bytes read at once where the length of an entry is not known.
+const GUESS: usize = 4096;
+
+/// Why a read failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// Before the first entry or behind the last committed one.
+    #[error("position {position} is outside the committed log [{min}, {committed})")]
+    OutOfRange {
+        /// What was asked for.
+        position: u64,
+        /// First readable position.
+        min: u64,
+        /// End of the committed log.
+        committed: u64,
+    },
+    /// The bytes there are not a sound entry.
+    #[error("entry at {position} is damaged: {reason}")]
+    Damaged {
+        /// Log position.
+        position: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The disk refused.
+    #[error("log could not be read at {position}: {reason}")]
+    Io {
+        /// Log position.
+        position: u64,
+        /// Text of the system.
+        reason: String,
+    },
+}
+
+/// Consecutive committed entries.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// Position and body of each entry.
+    pub entries: Vec<(u64, Bytes)>,
+    /// Log position behind the last of them: where the next run begins.
+    pub next: u64,
+}
+
+impl DiskLog {
+    /// The body of `length` bytes of the committed entry at `position`; may wait for the disk.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read(&self, position: u64, length: u32) -> Result<Bytes, ReadError> {
+        let size = ENTRY_HEADER + length as usize;
+        self.check_range(position, size as u64)?;
+        if let Some(bytes) = self.ring.get(position, size) {
+            return body_of(&bytes, position, Some(length), Trust::Memory);
+        }
+        let mut bytes = BytesMut::zeroed(size);
+        self.data.read_at(position, &mut bytes).map_err(|error| io_error(position, &error))?;
+        body_of(&bytes.freeze(), position, Some(length), Trust::Disk)
+    }
+
+    /// As [`DiskLog::read`] where the bytes are in memory, else `None` at once.
+    #[must_use]
+    pub fn read_if_cached(&self, position: u64, length: u32) -> Option<Bytes> {
+        let size = ENTRY_HEADER + length as usize;
+        self.check_range(position, size as u64).ok()?;
+        if let Some(bytes) = self.ring.get(position, size) {
+            return body_of(&bytes, position, Some(length), Trust::Memory).ok();
+        }
+        let mut bytes = BytesMut::zeroed(size);
+        let cached = self.data.read_at_if_cached(position, &mut bytes).ok()?;
+        if !cached {
+            return None;
+        }
+        body_of(&bytes.freeze(), position, Some(length), Trust::Disk).ok()
+    }
+
+    /// The body of the committed entry at `position`, its length taken from its header.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read_unsized(&self, position: u64) -> Result<Bytes, ReadError> {
+        self.check_range(position, ENTRY_HEADER as u64)?;
+        if let Some(bytes) = self.ring.rest_at(position) {
+            return body_of(&bytes, position, None, Trust::Memory);
+        }
+        let header = self.header_at(position)?;
+        self.read(position, header.body_length())
+    }
+
+    /// Committed entries from log position `from` on: at least one where there is one, and no more
+    /// once `max_bytes` are reached. Padding at the end of a file is passed over.
+    ///
+    /// # Errors
+    /// See [`ReadError`]; a bad entry behind a good one ends the run in front of it.
+    pub fn read_forward(&self, from: u64, max_bytes: usize) -> Result<Run, ReadError> {
+        let committed = self.bounds().committed;
+        if from == committed {
+            return Ok(Run { entries: Vec::new(), next: from });
+        }
+        self.check_range(from, 1)?;
+        let mut run = Run { entries: Vec::new(), next: from };
+        let mut taken = 0;
+        while run.next < committed && (taken < max_bytes || run.entries.is_empty()) {
+            let before = run.next;
+            match self.extend(&mut run, committed, max_bytes - taken.min(max_bytes)) {
+                Ok(added) => taken += added,
+                Err(_) if !run.entries.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+            if run.next == before {
+                break;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Adds entries from `run.next` on, out of one source, within one file; returns their bytes.
+    fn extend(&self, run: &mut Run, end: u64, max_bytes: usize) -> Result<usize, ReadError> {
+        if let Some(hot) = self.ring.from(run.next, max_bytes.max(1)) {
+            let mut taken = 0;
+            for part in hot {
+                run.next = part.position;
+                taken += take(run, &part.bytes, (end, max_bytes, taken), Trust::Memory)?;
+            }
+            return Ok(taken);
+        }
+        let file_end = self.data.base_of(run.next) + self.data.file_size();
+        let room = file_end.min(end.max(run.next + 8)) - run.next;
+        let wanted = (max_bytes.max(GUESS) as u64).min(room);
+        let bytes = self.read_raw(run.next, wanted as usize)?;
+        match entry::look(&bytes, run.next) {
+            Found::Padding => {
+                run.next = file_end;
+                Ok(0)
+            }
+            Found::Entry(header) if header.size as usize > bytes.len() => {
+                if header.end() > file_end.min(end) {
+                    return Err(damaged(run.next, "it is longer than what is committed"));
+                }
+                let bytes = self.read_raw(run.next, header.size as usize)?;
+                take(run, &bytes, (end, max_bytes, 0), Trust::Disk)
+            }
+            Found::Entry(_) => take(run, &bytes, (end, max_bytes, 0), Trust::Disk),
+            Found::Nothing => Err(damaged(run.next, "nothing was written there")),
+            Found::Bad(reason) => Err(damaged(run.next, reason)),
+        }
+    }
+
+    /// The header of the entry at `position`, committed or not.
+    pub(crate) fn header_at(&self, position: u64) -> Result<Header, ReadError> {
+        let bytes = self.read_raw(position, ENTRY_HEADER)?;
+        match entry::look(&bytes, position) {
+            Found::Entry(header) => Ok(header),
+            Found::Padding => Err(damaged(position, "the file's padding is there")),
+            Found::Nothing => Err(damaged(position, "nothing was written there")),
+            Found::Bad(reason) => Err(damaged(position, reason)),
+        }
+    }
+
+    /// The header of the first entry; `None` where the log is empty.
+    pub(crate) fn first_header(&self) -> std::io::Result<Option<Header>> {
+        let Some(range) = self.data.range() else { return Ok(None) };
+        let mut bytes = [0; ENTRY_HEADER];
+        self.data.read_at(range.start, &mut bytes)?;
+        match entry::look(&bytes, range.start) {
+            Found::Entry(header) => Ok(Some(header)),
+            Found::Padding | Found::Nothing | Found::Bad(_) => Ok(None),
+        }
+    }
+
+    /// Calls `visit` for each entry in `[from, end)`, committed or not.
+    pub(crate) fn visit<E: From<ReadError>>(
+        &self,
+        (from, end): (u64, u64),
+        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let min = self.data.range().map_or(0, |range| range.start);
+        let mut run = Run { entries: Vec::new(), next: from.max(min) };
+        while run.next < end {
+            self.extend(&mut run, end, 1024 * 1024)?;
+            for (position, body) in run.entries.drain(..) {
+                visit(position, &body)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_raw(&self, position: u64, length: usize) -> Result<Bytes, ReadError> {
+        let mut bytes = BytesMut::zeroed(length);
+        self.data.read_at(position, &mut bytes).map_err(|error| io_error(position, &error))?;
+        Ok(bytes.freeze())
+    }
+
+    fn check_range(&self, position: u64, length: u64) -> Result<(), ReadError> {
+        let bounds = self.bounds();
+        let fits = position >= bounds.min
+            && position.checked_add(length).is_some_and(|end| end <= bounds.committed);
+        if fits {
+            return Ok(());
+        }
+        Err(ReadError::OutOfRange { position, min: bounds.min, committed: bounds.committed })
+    }
+}
+
+/// Whether a checksum has to be looked at again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// These are the bytes that were handed to the disk.
+    Memory,
+    /// These came back from it.
+    Disk,
+}
+
+/// Adds the whole entries at the front of `bytes`, up to position `end` and a bound; returns their
+/// bytes. `taken` counts towards the bound.
+fn take(
+    run: &mut Run,
+    bytes: &Bytes,
+    (end, max_bytes, taken): (u64, usize, usize),
+    trust: Trust,
+) -> Result<usize, ReadError> {
+    let mut at = 0;
+    loop {
+        let rest = bytes.slice(at..);
+        let full = taken + at >= max_bytes && !run.entries.is_empty();
+        if full || rest.len() < ENTRY_HEADER || run.next >= end {
+            return Ok(at);
+        }
+        let Found::Entry(header) = entry::look(&rest, run.next) else {
+            return if at > 0 { Ok(at) } else { Err(damaged(run.next, "no entry begins there")) };
+        };
+        if header.size as usize > rest.len() || header.end() > end {
+            return Ok(at);
+        }
+        let body = body_of(&rest, run.next, None, trust)?;
+        run.entries.push((run.next, body));
+        run.next = header.end();
+        at += header.size as usize;
+    }
+}
+
+/// The body of the entry that `bytes` begins with, checked.
+fn body_of(
+    bytes: &Bytes,
+    position: u64,
+    length: Option<u32>,
+    trust: Trust,
+) -> Result<Bytes, ReadError> {
+    let header = match entry::look(bytes, position) {
+        Found::Entry(header) => header,
+        Found::Padding => return Err(damaged(position, "the file's padding is there")),
+        Found::Nothing => return Err(damaged(position, "nothing was written there")),
+        Found::Bad(reason) => return Err(damaged(position, reason)),
+    };
+    if let Some(length) = length
+        && header.body_length() != length
+    {
+        let reason = format!("its body has {} bytes, not {length}", header.body_length());
+        return Err(ReadError::Damaged { position, reason });
+    }
+    if header.size as usize > bytes.len() {
+        return Err(damaged(position, "it is longer than what is committed"));
+    }
+    let body = bytes.slice(ENTRY_HEADER..header.size as usize);
+    if trust == Trust::Disk && header.body_crc != 0 && header.body_crc != entry::body_crc(&body) {
+        return Err(damaged(position, "its body does not match its checksum"));
+    }
+    Ok(body)
+}
+
+fn damaged(position: u64, reason: &str) -> ReadError {
+    ReadError::Damaged { position, reason: reason.to_owned() }
+}
+
+fn io_error(position: u64, error: &std::io::Error) -> ReadError {
+    ReadError::Io { position, reason: error.to_string() }
+}

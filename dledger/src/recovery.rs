@@ -1,0 +1,312 @@
+//! Opening a log after a stop, an orderly one or not.
+//!
+//! Java's rules (`DLedgerMmapFileStore.recover`) with two changes: checksums are looked at, and a
+//! bad entry is cut off only where it can be a torn tail. What it means otherwise is [`Rot`].
+
+use std::{io, sync::Arc};
+
+use segment::{OpenFilesError, SegmentFiles, Vfs};
+
+use crate::{
+    disk_log::{DiskLog, DiskOptions, erase_behind},
+    entry::{Found, Header, Previous, look},
+    index_log::{IndexLog, UNIT, Unit},
+    scan::{Before, Scanned, Scanner},
+    state_files::{Checkpoint, DurableFile, DurableMark},
+};
+
+/// Units that are compared with the index at once.
+const UNITS_AT_ONCE: usize = 2048;
+
+/// An entry that was durable and is bad now, or that has good ones behind it that were written only
+/// after it was durable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the log in {directory} is damaged at position {position}: {reason}, though {evidence}. \
+     Nothing was changed. Bring the folder back from a copy, or move it away to start with an empty \
+     log"
+)]
+pub struct Rot {
+    /// The folder `dledger-<selfId>`.
+    pub directory: String,
+    /// Log position of the bad entry.
+    pub position: u64,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Why it is no torn tail.
+    pub evidence: String,
+}
+
+/// Why a log on disk cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The data files do not fit together.
+    #[error(transparent)]
+    Files(#[from] OpenFilesError),
+    /// It is damaged where no crash could have damaged it.
+    #[error(transparent)]
+    Rot(#[from] Rot),
+    /// The disk refused.
+    #[error("log could not be recovered: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A recovered log.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    pub(crate) log: Arc<DiskLog>,
+    /// The last entry.
+    pub(crate) last: Option<Header>,
+    /// Where the next entry goes.
+    pub(crate) end: u64,
+    /// Index of an entry that was committed.
+    pub(crate) committed: Option<u64>,
+}
+
+/// Opens and repairs the log; on return all of it is durable.
+pub(crate) fn recover(vfs: &Arc<dyn Vfs>, options: DiskOptions) -> Result<Recovered, RecoverError> {
+    let directory = options.directory.clone();
+    vfs.create_directory(&directory)?;
+    let data = SegmentFiles::open(Arc::clone(vfs), directory.join("data"), options.file_size)?;
+    let index = IndexLog::open(vfs, directory.join("index"), options.index_file_size)?;
+    for name in data.foreign_names().iter().chain(index.foreign_names()) {
+        tracing::warn!(name, "foreign file in data/ or index/: a Java broker will not open them");
+    }
+    let checkpoint = Checkpoint::new(Arc::clone(vfs), &directory).load()?;
+    let durable = DurableFile::open(&**vfs, &directory)?;
+    let mut mark = durable.mark().clone();
+    if checkpoint.by_java {
+        tracing::info!("a Java broker wrote to this log last: its durable mark counts for nothing");
+        mark = DurableMark::default();
+    }
+    let mut recovery = Recovery { options, data, index, durable, mark, boot_id: vfs.boot_id() };
+    let (last, end) = recovery.run()?;
+    let Recovery { options, data, index, durable, .. } = recovery;
+    let log = Arc::new(DiskLog::new(vfs, options, (data, index, durable)));
+    log.set_last(last.as_ref().map(Unit::from).as_ref());
+    let committed = publish_committed(&log, checkpoint.committed_index, last.as_ref())?;
+    Ok(Recovered { log, last, end, committed })
+}
+
+/// Java: `updateCommittedIndex` with the checkpoint's value: clamped to the end, void below the
+/// begin.
+fn publish_committed(
+    log: &DiskLog,
+    committed: Option<u64>,
+    last: Option<&Header>,
+) -> io::Result<Option<u64>> {
+    let begin = log.first_header()?.map(|first| first.index);
+    let (Some(committed), Some(last), Some(begin)) = (committed, last, begin) else {
+        log.set_committed(log.data.range().map_or(0, |range| range.start), 0);
+        return Ok(None);
+    };
+    let committed = committed.min(last.index);
+    let unit = if committed < begin { None } else { log.index.get(committed)? };
+    match unit {
+        Some(unit) => log.set_committed(unit.end(), committed + 1),
+        None => log.set_committed(log.data.range().map_or(0, |range| range.start), 0),
+    }
+    Ok(unit.map(|unit| unit.index))
+}
+
+struct Recovery {
+    options: DiskOptions,
+    data: SegmentFiles,
+    index: IndexLog,
+    durable: DurableFile,
+    mark: DurableMark,
+    boot_id: String,
+}
+
+impl Recovery {
+    fn run(&mut self) -> Result<(Option<Header>, u64), RecoverError> {
+        let Some(range) = self.data.range() else {
+            self.index.truncate(0)?;
+            self.keep_mark(0)?;
+            return Ok((None, 0));
+        };
+        let (start, previous) = self.scan_start(range.start, range.end)?;
+        let (last, end) = self.scan(start, previous)?;
+        let entries = last.map_or(0, |last| last.index + 1);
+        self.index.truncate(entries)?;
+        // What a killed process left in the page cache only becomes durable now.
+        self.data.flush(self.mark.position.min(start)..end.max(range.start + 1))?;
+        self.keep_mark(end)?;
+        Ok((last, end))
+    }
+
+    fn keep_mark(&mut self, end: u64) -> io::Result<()> {
+        let boot_id = self.boot_id.clone();
+        self.durable.store(DurableMark { position: end, boot_id, ..DurableMark::default() })
+    }
+
+    /// The file from whose start on the log is scanned, and what its first entry is tied to.
+    ///
+    /// Java takes the third file from the end. Here it is at most the file of the durable mark, as
+    /// all before that was verified when it was last the end, and at most the first file whose
+    /// entries the index does not know.
+    fn scan_start(&self, begin: u64, end: u64) -> io::Result<(u64, Option<Previous>)> {
+        let size = self.data.file_size();
+        let last_three = end.saturating_sub(3 * size).max(begin);
+        // One byte before the mark, so that an entry of that file is below it.
+        let marked = self.data.base_of(self.mark.position.saturating_sub(1)).min(end - size);
+        let mut start = if self.mark.position == 0 { last_three } else { marked.max(begin) };
+        let mut base = begin;
+        while base < start {
+            if self.tied_to(base)?.is_none() {
+                start = base;
+            }
+            base += size;
+        }
+        while start > begin && self.header_at(start)?.is_none() {
+            start -= size;
+        }
+        let previous = match self.header_at(start)? {
+            Some(first) if first.index == 0 => Some(Previous::Start),
+            _ if start == begin => None,
+            _ => self.tied_to(start)?.flatten(),
+        };
+        Ok((start, previous))
+    }
+
+    /// What the first entry of the file at `base` is tied to, by way of the index: the outer `None`
+    /// where the index does not know that entry, the inner one where it has none before it.
+    fn tied_to(&self, base: u64) -> io::Result<Option<Option<Previous>>> {
+        let Some(first) = self.header_at(base)? else { return Ok(None) };
+        if self.index.get(first.index)? != Some(Unit::from(&first)) {
+            return Ok(None);
+        }
+        let Some(before) = first.index.checked_sub(1) else { return Ok(Some(None)) };
+        let Some(unit) = self.index.get(before)? else { return Ok(Some(None)) };
+        if !self.data.range().is_some_and(|range| range.contains(&unit.position)) {
+            return Ok(Some(None));
+        }
+        let header = self.header_at(unit.position)?;
+        Ok(Some(header.filter(|header| Unit::from(header) == unit).as_ref().map(Previous::of)))
+    }
+
+    fn header_at(&self, position: u64) -> io::Result<Option<Header>> {
+        let mut bytes = [0; crate::ENTRY_HEADER];
+        match self.data.read_at(position, &mut bytes) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        Ok(match look(&bytes, position) {
+            Found::Entry(header) => Some(header),
+            Found::Padding | Found::Nothing | Found::Bad(_) => None,
+        })
+    }
+
+    /// Scans from `start` to the end of the log and cuts off what lies behind it; the index is
+    /// brought in line on the way.
+    fn scan(
+        &mut self,
+        start: u64,
+        previous: Option<Previous>,
+    ) -> Result<(Option<Header>, u64), RecoverError> {
+        let mut scanner = Scanner::new(&self.data);
+        let mut before = Before::start(previous);
+        let mut units = UnitBuffer::default();
+        let mut position = start;
+        let reason = loop {
+            match scanner.at(position, &before)? {
+                Scanned::Entry(header) => {
+                    units.push(&self.index, &header)?;
+                    before.advance(header);
+                    position = header.end();
+                }
+                Scanned::Padding => {
+                    position = self.data.base_of(position) + self.data.file_size();
+                }
+                Scanned::Nothing => break "nothing was written there",
+                Scanned::Bad(reason) => break reason,
+            }
+        };
+        units.write(&self.index)?;
+        let begin = self.data.range().map_or(0, |range| range.start);
+        if before.header.is_none() && start > begin {
+            // The last entry is in a file before this one.
+            let start = start - self.data.file_size();
+            let previous = self.tied_to(start)?.flatten();
+            return self.scan(start, previous);
+        }
+        self.cut(position, reason)?;
+        Ok((before.header, position))
+    }
+
+    /// Erases what lies behind `end`, if that can be what a crash left.
+    fn cut(&mut self, end: u64, reason: &'static str) -> Result<(), RecoverError> {
+        let range = self.data.range().unwrap_or(0..0);
+        let mut scanner = Scanner::new(&self.data);
+        let in_file = range.contains(&end);
+        let dirty = in_file && scanner.first_nonzero(end)?.is_some();
+        let later_file = range.end > self.data.base_of(end) + self.data.file_size();
+        if !dirty && !later_file && end >= self.mark.position {
+            return Ok(());
+        }
+        self.refuse_rot(end, reason)?;
+        tracing::warn!(position = end, reason, "the log has a torn tail: it is cut off there");
+        erase_behind(&self.data, &mut self.durable, (end, &self.boot_id), |data| {
+            data.truncate(end)
+        })?;
+        Ok(())
+    }
+
+    fn refuse_rot(&self, end: u64, reason: &str) -> Result<(), RecoverError> {
+        let rot = |evidence: String| Rot {
+            directory: self.options.directory.display().to_string(),
+            position: end,
+            reason: reason.to_owned(),
+            evidence,
+        };
+        let durable = self.mark.position;
+        if end < durable {
+            return Err(rot(format!("all before position {durable} was durable")).into());
+        }
+        if self.mark.cutting {
+            return Ok(());
+        }
+        let last_base = self.data.range().map_or(0, |range| range.end);
+        let last_base = last_base.saturating_sub(self.data.file_size());
+        if last_base.saturating_sub(end) > self.data.file_size() {
+            // Java's `processOffset is too small`.
+            return Err(rot("more than a whole file follows".to_owned()).into());
+        }
+        let same_boot = !self.boot_id.is_empty() && self.mark.boot_id == self.boot_id;
+        let from = if same_boot { end } else { end.saturating_add(self.options.unflushed_window) };
+        match Scanner::new(&self.data).find_checked(from)? {
+            Some(found) => {
+                let evidence = format!("a sound entry that was written after it is at {found}");
+                Err(rot(evidence).into())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Collects units, so that the index is compared and written in parts.
+#[derive(Debug, Default)]
+struct UnitBuffer {
+    first: u64,
+    bytes: Vec<u8>,
+}
+
+impl UnitBuffer {
+    fn push(&mut self, index: &IndexLog, header: &Header) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            self.first = header.index;
+        }
+        self.bytes.extend_from_slice(&Unit::from(header).encode());
+        if self.bytes.len() >= UNITS_AT_ONCE * UNIT { self.write(index) } else { Ok(()) }
+    }
+
+    fn write(&mut self, index: &IndexLog) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        index.ensure(self.first, &self.bytes)?;
+        self.bytes.clear();
+        Ok(())
+    }
+}
