@@ -203,7 +203,7 @@ impl Groups {
     fn changed(&self) {
         let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
         version.counter += 1;
-        version.timestamp = crate::stats::now_millis().cast_signed();
+        version.timestamp = crate::clock::now_millis();
         drop(version);
         self.dirty.store(true, Ordering::Release);
     }

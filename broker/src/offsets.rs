@@ -212,7 +212,7 @@ impl Offsets {
         if self.commits.fetch_add(1, Ordering::Relaxed) % VERSION_STEP == VERSION_STEP - 1 {
             let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
             version.counter += 1;
-            version.timestamp = crate::stats::now_millis().cast_signed();
+            version.timestamp = crate::clock::now_millis();
         }
     }
 }

@@ -7,15 +7,14 @@
 mod totals;
 mod window;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use dashmap::DashMap;
 
-pub(crate) use totals::{Mornings, Reading};
+pub(crate) use totals::Reading;
 pub(crate) use window::{Figures, Measure, Span};
+
+use crate::clock;
 
 use totals::Totals;
 use window::Meter;
@@ -208,10 +207,8 @@ fn tps(meter: Option<Arc<Meter>>) -> f64 {
     meter.map_or(0.0, |meter| meter.figures(Span::Minute, Measure::Messages, now_millis()).tps)
 }
 
-/// Milliseconds since 1970; 0 on a clock set before that.
-pub(crate) fn now_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+fn now_millis() -> u64 {
+    u64::try_from(clock::now_millis()).unwrap_or(0)
 }
 
 #[cfg(test)]

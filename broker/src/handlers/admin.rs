@@ -12,8 +12,13 @@ use crate::{
 /// Code 45. How far each delay level is delivered, as Java's slaves read it.
 pub(crate) fn delay_offsets(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let body = DelayOffsetSerializeWrapper {
-        offset_table: broker.delay_offsets(),
-        data_version: broker.delay_version(),
+        offset_table: broker
+            .delay_progress
+            .offsets()
+            .into_iter()
+            .map(|(level, offset)| (level.cast_signed(), offset.cast_signed()))
+            .collect(),
+        ..DelayOffsetSerializeWrapper::default()
     };
     Reply::body(call, body.encode())
 }
@@ -21,4 +26,13 @@ pub(crate) fn delay_offsets(broker: &Arc<Broker>, call: &mut Call) -> Result<Rep
 /// Code 402. No group is set to pop consumption.
 pub(crate) fn request_modes(_broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     Reply::body(call, MessageRequestModeSerializeWrapper::default().encode())
+}
+
+/// Code 306. Consume queues are trimmed together with the log, so that nothing expired is left
+/// for a tool to remove.
+pub(crate) fn clean_expired_queues(
+    _broker: &Arc<Broker>,
+    call: &mut Call,
+) -> Result<Reply, Rejection> {
+    Reply::done(call)
 }

@@ -162,7 +162,9 @@ fn answer(
     }
     let broker = Arc::clone(broker);
     call.answer_with(async move {
-        broker.make_topics(retry_topics).await?;
+        for topic in retry_topics {
+            broker.ensure_topic(topic).await?;
+        }
         Ok(answer)
     })
 }

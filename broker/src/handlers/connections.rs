@@ -17,8 +17,8 @@ use protocol::{
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
+    clock::now_millis,
     consumers::Member,
-    stats::now_millis,
 };
 
 /// Code 203. Tools depend on exactly 206 for a group that is not online.
@@ -60,14 +60,14 @@ pub(crate) fn all_producers(broker: &Arc<Broker>, call: &mut Call) -> Result<Rep
     let groups = broker.producers.all();
     let info = |member: &Member<_>| {
         let silent = Instant::now().saturating_duration_since(member.last_heartbeat).as_millis();
-        let last = now.saturating_sub(u64::try_from(silent).unwrap_or(0));
+        let last = now.saturating_sub(i64::try_from(silent).unwrap_or(0));
         ProducerInfo {
             client_id: member.client_id.clone(),
             // Java prints a socket address with this slash, and tools show it so.
             remote_ip: format!("/{}", member.address),
             language: member.language.name().to_owned(),
             version: member.version,
-            last_update_timestamp: last.cast_signed(),
+            last_update_timestamp: last,
         }
     };
     let data = groups

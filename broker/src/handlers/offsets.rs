@@ -106,7 +106,7 @@ pub(crate) fn earliest(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, R
 
 /// Code 43. All offsets, as Java's slaves read them.
 pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
-    Reply::body(call, broker.offsets.encode_for_slaves())
+    Reply::body(call, broker.offsets.wrapper_for_slaves().encode())
 }
 
 /// Code 308. For each queue the least offset that any group but the filtered ones has; a queue

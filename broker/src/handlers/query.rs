@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use protocol::{
-    body::{ConsumeQueueData, QueryConsumeQueueResponseBody},
+    body::{ConsumeQueueData, QueryConsumeQueueResponseBody, SubscriptionData},
     code::response,
     header::{
         QueryConsumeQueueRequest, QueryMessageRequest, QueryMessageResponse, ViewMessageRequest,
@@ -30,8 +30,7 @@ const MAX_UNITS: usize = 10_000;
 /// Code 12. The index knows hashes of keys; clients compare the keys themselves.
 pub(crate) fn by_key(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: QueryMessageRequest = call.header()?;
-    let unique = call.command.field("_UNIQUE_KEY_QUERY").is_some_and(|text| text == "true");
-    let asked = if unique {
+    let asked = if header.unique_key_query == Some(true) {
         broker.config().default_query_max_num as usize
     } else {
         usize::try_from(header.max_num).unwrap_or(0)
@@ -100,7 +99,7 @@ pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
         physic_offset: unit.physical.cast_signed(),
         physic_size: i32::try_from(unit.size).unwrap_or(i32::MAX),
         tags_code: unit.tags_code,
-        eval: subscription.as_ref().is_none_or(|wanted| wants(wanted, unit.tags_code)),
+        eval: subscription.as_ref().is_none_or(|wanted| lets_through(wanted, unit.tags_code)),
         ..ConsumeQueueData::default()
     };
     let body = QueryConsumeQueueResponseBody {
@@ -111,4 +110,10 @@ pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
         subscription_data: subscription.as_deref().cloned(),
     };
     Reply::body(call, body.encode())
+}
+
+/// Whether a subscription lets a message with this tag hash through; one without tags lets all.
+fn lets_through(subscription: &SubscriptionData, tags_code: i64) -> bool {
+    let codes = &subscription.code_set;
+    codes.is_empty() || i32::try_from(tags_code).is_ok_and(|code| codes.contains(&code))
 }

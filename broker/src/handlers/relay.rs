@@ -162,5 +162,6 @@ fn message(broker: &Arc<Broker>, message_id: &str) -> Result<Bytes, Rejection> {
     };
     let (_, physical) =
         id::parse_offset_message_id(message_id).map_err(|error| refuse(error.to_string()))?;
+    let physical = u64::try_from(physical).map_err(|error| refuse(error.to_string()))?;
     broker.store.message_at(physical).map_err(|error| refuse(error.to_string()))
 }

@@ -3,18 +3,20 @@
 //!
 //! Names and texts are Java's to the blank: dashboards split and parse them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use protocol::{
     body::{HaClientRuntimeInfo, HaRuntimeInfo, KvTable},
     version,
 };
+use segment::{RealVfs, Space, Vfs};
 
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
+    clock::now_millis,
     lanes::Lane,
-    stats::{Reading, now_millis},
+    stats::Reading,
 };
 
 /// Texts by name.
@@ -57,8 +59,8 @@ fn put(texts: &mut Texts, name: &str, value: impl ToString) {
 
 fn process(broker: &Arc<Broker>, texts: &mut Texts) {
     let now = now_millis();
-    put(texts, "bootTimestamp", broker.booted);
-    put(texts, "runtime", uptime(now.saturating_sub(broker.booted)));
+    put(texts, "bootTimestamp", broker.started_millis);
+    put(texts, "runtime", uptime(u64::try_from(now - broker.started_millis).unwrap_or(0)));
     put(texts, "brokerActive", broker.role().is_master());
     put(texts, "brokerVersionDesc", version::description(version::CURRENT));
     put(texts, "startAcceptSendRequestTimeStamp", 0);
@@ -102,20 +104,18 @@ fn log(broker: &Arc<Broker>, texts: &mut Texts) {
 }
 
 fn disk(broker: &Arc<Broker>, texts: &mut Texts) {
-    let root = broker.root().to_owned();
-    let (total, free) = match rustix::fs::statvfs(&root) {
-        Ok(disk) => (disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize),
-        Err(error) => {
-            tracing::warn!(path = %root.display(), %error, "the disk's size cannot be read");
-            (0, 0)
-        }
-    };
-    let used = if total == 0 { 0.0 } else { 1.0 - free as f64 / total as f64 };
-    let ratio = decimal(used.clamp(0.0, 1.0));
+    let config = broker.config();
+    let root = config.store_path_root_dir.as_str();
+    let space = RealVfs.space(Path::new(root)).unwrap_or_else(|error| {
+        tracing::warn!(path = root, %error, "the disk's room cannot be read");
+        Space { total: 0, free: 0 }
+    });
+    // 0 where the room is unknown: dashboards take -1 for a full disk.
+    let ratio = decimal(space.used_ratio().clamp(0.0, 1.0));
     put(texts, "commitLogDiskRatio", &ratio);
-    put(texts, &format!("commitLogDiskRatio_{}", root.display()), &ratio);
+    put(texts, &format!("commitLogDiskRatio_{root}"), &ratio);
     put(texts, "consumeQueueDiskRatio", &ratio);
-    let capacity = format!("Total : {}, Free : {}.", readable(total), readable(free));
+    let capacity = format!("Total : {}, Free : {}.", readable(space.total), readable(space.free));
     put(texts, "commitLogDirCapacity", capacity);
 }
 
@@ -136,8 +136,8 @@ fn lanes(broker: &Arc<Broker>, texts: &mut Texts) {
 
 /// For each delay level how far its queue is delivered, and where it ends.
 fn delay(broker: &Arc<Broker>, texts: &mut Texts) {
-    for (level, delivered) in broker.delay_offsets() {
-        let Ok(queue) = u32::try_from(level - 1) else { continue };
+    for (level, delivered) in broker.delay_progress.offsets() {
+        let Some(queue) = level.checked_sub(1) else { continue };
         let end = broker.store.max_offset(crate::topics::SCHEDULE_TOPIC, queue);
         put(texts, &format!("scheduleMessageOffset_{level}"), format!("{delivered},{end}"));
     }

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use protocol::{
     body::{
         BrokerStatsData, BrokerStatsItem, ConsumeStats, ConsumeStatsList, GroupList, MessageQueue,
-        OffsetWrapper, QueryConsumeTimeSpanBody, QueueTimeSpan, TopicConfig, TopicList,
+        OffsetWrapper, QueryConsumeTimeSpanBody, QueueTimeSpan, TopicList,
     },
     code::response,
     header::{
@@ -18,7 +18,9 @@ use protocol::{
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
-    stats::{Figures, now_millis},
+    clock::now_millis,
+    stats::Figures,
+    topics::Topic,
 };
 
 /// Code 208.
@@ -50,7 +52,7 @@ pub(crate) fn topics_of_group(broker: &Arc<Broker>, call: &mut Call) -> Result<R
     let topics = broker.offsets.topics_of(&header.group);
     let body = TopicList {
         topic_list: topics.into_iter().collect(),
-        broker_addr: Some(broker.store_host.to_string()),
+        broker_addr: Some(broker.client_address()),
     };
     Reply::body(call, body.encode())
 }
@@ -89,10 +91,8 @@ pub(crate) fn view(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
 /// Code 317. Progress of every group on every topic it has offsets for.
 pub(crate) fn of_all_groups(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: GetBrokerConsumeStatsRequest = call.header()?;
-    let mut body = ConsumeStatsList {
-        broker_addr: broker.store_host.to_string(),
-        ..ConsumeStatsList::default()
-    };
+    let mut body =
+        ConsumeStatsList { broker_addr: broker.client_address(), ..ConsumeStatsList::default() };
     for group in broker.groups.all().into_keys() {
         let mut of_group = Vec::new();
         for topic in broker.offsets.topics_of(&group) {
@@ -133,7 +133,7 @@ fn subscribes_others_only(broker: &Arc<Broker>, group: &str, topic: &str) -> boo
         && broker.consumers.has_subscriptions(group)
 }
 
-fn add_topic(broker: &Arc<Broker>, group: &str, topic: &TopicConfig, stats: &mut ConsumeStats) {
+fn add_topic(broker: &Arc<Broker>, group: &str, topic: &Topic, stats: &mut ConsumeStats) {
     let name = &topic.topic_name;
     for queue in queues(topic) {
         let number = queue.cast_unsigned();
@@ -172,12 +172,12 @@ fn span_of(
         min_time_stamp: min_time.unwrap_or(-1),
         max_time_stamp: max.checked_sub(1).and_then(time).unwrap_or(-1),
         consume_time_stamp: consume_time.unwrap_or(-1),
-        delay_time: waiting.map_or(0, |stored| now_millis().cast_signed() - stored),
+        delay_time: waiting.map_or(0, |stored| now_millis() - stored),
         ..QueueTimeSpan::default()
     }
 }
 
-fn queues(topic: &TopicConfig) -> std::ops::Range<i32> {
+fn queues(topic: &Topic) -> std::ops::Range<i32> {
     0..topic.write_queue_nums.max(topic.read_queue_nums)
 }
 

@@ -1,4 +1,4 @@
-//! Answers to small queries: codes 343, 345, 354, 400 to 402.
+//! Answers to small queries: codes 321, 345, 354, 400 to 402.
 
 use std::collections::BTreeMap;
 
@@ -85,5 +85,39 @@ plain_bodies! {
         data_version: super::DataVersion,
         /// By topic, passed on as they are.
         timing_count: BTreeMap<String, Value>,
+    }
+
+    /// One unit of a consume queue (answer to code 321).
+    #[derive(Eq)]
+    ConsumeQueueData {
+        /// Bits of the filter extension, as text.
+        bit_map: Option<String>,
+        /// Whether the group's filter lets the message through.
+        eval: bool,
+        /// The unit's extension.
+        extend_data_json: Option<String>,
+        /// What went wrong with the filter.
+        msg: Option<String>,
+        /// Physical offset of the message.
+        physic_offset: i64,
+        /// Length of the message in bytes.
+        physic_size: i32,
+        /// Hash of its tags.
+        tags_code: i64,
+    }
+
+    /// Answer to code 321.
+    #[derive(Eq)]
+    QueryConsumeQueueResponseBody {
+        /// The filter, or why there is none.
+        filter_data: Option<String>,
+        /// Next offset of the queue.
+        max_queue_index: i64,
+        /// First offset of the queue.
+        min_queue_index: i64,
+        /// The units that were asked for.
+        queue_data: Vec<ConsumeQueueData>,
+        /// The group's subscription.
+        subscription_data: Option<SubscriptionData>,
     }
 }
