@@ -7,7 +7,7 @@ mod server;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use admin::{AdminArgs, AdminCommand, OffsetsCommand, ResetTo, TopicCommand};
+pub(crate) use admin::{AdminArgs, AdminCommand, OffsetsCommand, Place, ResetTo, TopicCommand};
 pub(crate) use java::{JavaBrokerArgs, JavaNamesrvArgs};
 pub(crate) use message::{Beginning, ConsumeArgs, NamesrvArgs, SendArgs};
 pub(crate) use server::{BrokerArgs, HttpListen, NamesrvServerArgs, PrintConfig, StandaloneArgs};

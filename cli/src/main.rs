@@ -1,22 +1,32 @@
 //! The `ledgermq` binary.
 #![expect(clippy::print_stderr, reason = "the program tells its last error on standard error")]
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
+use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
+mod admin;
 mod args;
+mod consume;
+mod data_lock;
 mod figures;
+mod listen;
 mod logging;
+mod output;
 mod page;
+mod send;
 mod stop;
 
 use args::{Cli, Command, JavaBrokerArgs, JavaNamesrvArgs, LogArgs};
+use logging::LogLevel;
 
 fn main() -> ExitCode {
-    let (_, command) = command_line();
-    match run(command) {
+    let (log, command) = command_line();
+    match run(&log, command) {
         Ok(()) => ExitCode::SUCCESS,
+        // The reader of a pipe has seen enough, as with `head`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // With the alternate form each cause follows its effect on one line.
             eprintln!("ledgermq: {error:#}");
@@ -25,19 +35,40 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
-    match command {
-        Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Cli::command(),
-                "ledgermq",
-                &mut std::io::stdout().lock(),
-            );
-            Ok(())
-        }
-        _ => anyhow::bail!("this command has no implementation yet"),
+fn run(log: &LogArgs, command: Command) -> anyhow::Result<()> {
+    if let Command::Completions { shell } = command {
+        let name = "ledgermq";
+        clap_complete::generate(shell, &mut Cli::command(), name, &mut std::io::stdout().lock());
+        return Ok(());
     }
+    let serves =
+        matches!(command, Command::Standalone(_) | Command::Broker(_) | Command::Namesrv(_));
+    let level = LogLevel::install(log, if serves { "info" } else { "warn" })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("threads cannot be started")?;
+    let result = runtime.block_on(dispatch(command, level));
+    // A read of standard input that waits for the terminal must not hold the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+async fn dispatch(command: Command, level: LogLevel) -> anyhow::Result<()> {
+    match command {
+        Command::Send(args) => send::run(args).await,
+        Command::Consume(args) => consume::run(args).await,
+        Command::Admin(args) => admin::run(args).await,
+        Command::Standalone(_) | Command::Broker(_) | Command::Namesrv(_) => {
+            anyhow::bail!("servers are not there yet {level:?}")
+        }
+        Command::Completions { .. } => Ok(()),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Reads the command line by the name the program was called by.

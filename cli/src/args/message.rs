@@ -1,9 +1,6 @@
 //! Arguments of `send` and `consume`.
 
-use std::{
-    str::FromStr,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{str::FromStr, time::Duration};
 
 use clap::Args;
 
@@ -80,7 +77,7 @@ pub(crate) struct SendArgs {
     pub(crate) window: u16,
 
     /// Time that one message may take, repeats on other brokers included
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
     /// Print one JSON object for each message
@@ -174,9 +171,21 @@ pub(super) fn time(text: &str) -> Option<i64> {
         // Fewer digits are a slip (seconds, a year); such a time would silently mean "first".
         return (millis >= 100_000_000_000).then_some(millis);
     }
-    let at = match humantime::parse_duration(text) {
-        Ok(age) => SystemTime::now().checked_sub(age)?,
-        Err(_) => humantime::parse_rfc3339_weak(text).ok()?,
-    };
-    i64::try_from(at.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Some(at.as_millisecond());
+    }
+    let age =
+        jiff::SignedDuration::from_str(text).ok().filter(jiff::SignedDuration::is_positive)?;
+    Some(jiff::Timestamp::now().checked_sub(age).ok()?.as_millisecond())
+}
+
+/// A span such as `3s` or `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let refuse = || format!("{text:?} is no span of time above zero; give one such as 3s or 500ms");
+    let span =
+        jiff::SignedDuration::from_str(text).map_err(|error| format!("{}: {error}", refuse()))?;
+    match Duration::try_from(span) {
+        Ok(span) if !span.is_zero() => Ok(span),
+        _ => Err(refuse()),
+    }
 }
