@@ -133,6 +133,7 @@ fn one(root: &Path, stage: Stage) -> Result<()> {
     let mut child = Command::new(cargo)
         .args(&arguments)
         .env("RUSTDOCFLAGS", "-D warnings")
+        .env("RUST_BACKTRACE", "0")
         .current_dir(root)
         .process_group(0)
         .spawn()

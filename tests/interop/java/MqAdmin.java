@@ -10,6 +10,9 @@ import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.regex.*;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.*;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 public class MqAdmin {
@@ -23,6 +26,26 @@ public class MqAdmin {
       if (List.class.isAssignableFrom(x.getType())) f = x;
     f.setAccessible(true);
     ((List<?>) f.get(null)).clear();
+  }
+
+  /** Consumes count messages, then shuts down, which commits the offsets. */
+  static void consume(String nameServer, String group, String topic, int count) throws Exception {
+    CountDownLatch left = new CountDownLatch(count);
+    DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+    consumer.setNamesrvAddr(nameServer);
+    consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+    consumer.subscribe(topic, "*");
+    consumer.registerMessageListener(
+        (MessageListenerConcurrently)
+            (messages, context) -> {
+              messages.forEach(message -> left.countDown());
+              return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+    consumer.start();
+    boolean all = left.await(40, TimeUnit.SECONDS);
+    Thread.sleep(500);
+    consumer.shutdown();
+    if (!all) System.out.println(group + " did not consume " + left.getCount() + " of " + count);
   }
 
   public static void main(String[] a) throws Exception {
@@ -48,6 +71,11 @@ public class MqAdmin {
         line = line.replace("${" + e.getKey() + "}", e.getValue());
       if (line.startsWith("sleep ")) {
         Thread.sleep(1000L * Integer.parseInt(line.substring(6).trim()));
+        continue;
+      }
+      if (line.startsWith("consume ")) {
+        String[] words = line.trim().split("\\s+");
+        consume(v.get("NAMESRV_ADDR"), words[1], words[2], Integer.parseInt(words[3]));
         continue;
       }
       String[] f = line.split("\\s\\|\\s", 3);

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 
 /// Lines shown of each log.
-const TAIL: usize = 25;
+const TAIL: usize = 12;
 
 /// Cargo's target folder, of which the running test is part.
 ///
@@ -67,7 +67,9 @@ fn remove(folder: &Path) -> Result<()> {
 }
 
 fn tail(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
+    // Netty reports each connection that comes and goes, logback its own start.
+    let noise = |line: &str| line.contains("NETTY ") || line.contains(" |-INFO in ");
+    let lines: Vec<&str> = text.lines().filter(|line| !noise(line)).collect();
     lines[lines.len().saturating_sub(TAIL)..].join("\n")
 }
 

@@ -36,7 +36,7 @@ impl Suite {
         Ok(Self { name, command, limit: Duration::from_secs(300) })
     }
 
-    /// mqadmin and the admin interface behind it.
+    /// The commands of mqadmin.
     ///
     /// # Errors
     /// Where the tools cannot be fetched or the suite not compiled.
@@ -46,6 +46,17 @@ impl Suite {
         let mut command = java(&class_path, "MqAdmin");
         command.arg(folder::sources().join("mqadmin").join("cases.txt"));
         Ok(Self { name: "mqadmin", command, limit: Duration::from_secs(300) })
+    }
+
+    /// The admin interface behind mqadmin, on consumers that are online.
+    ///
+    /// # Errors
+    /// Where the tools cannot be fetched or the suite not compiled.
+    pub fn online_admin() -> Result<Self> {
+        let class_path = libraries::class_path("rocketmq-tools", TOOLS)?;
+        let class_path = libraries::compile("admin", &["OnlineAdmin.java"], &class_path)?;
+        let command = java(&class_path, "OnlineAdmin");
+        Ok(Self { name: "online-admin", command, limit: Duration::from_secs(300) })
     }
 
     /// The Go client.

@@ -81,3 +81,12 @@ fn mqadmin() -> Result<()> {
     }
     with_broker("mqadmin", Suite::mqadmin)
 }
+
+#[test]
+#[ignore = "needs a JDK and Maven: cargo xtask ci runs it"]
+fn online_admin() -> Result<()> {
+    if !toolchain::java()? {
+        return Ok(());
+    }
+    with_standalone("online-admin", Suite::online_admin)
+}

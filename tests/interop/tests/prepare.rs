@@ -14,6 +14,7 @@ fn libraries_are_fetched_and_programs_built() -> Result<()> {
         Suite::java("java-5.5.0", "5.5.0")?;
         Suite::java("java-4.9.8", "4.9.8")?;
         Suite::mqadmin()?;
+        Suite::online_admin()?;
     }
     if toolchain::go()? {
         Suite::go()?;
