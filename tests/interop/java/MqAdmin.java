@@ -53,7 +53,7 @@ public class MqAdmin {
     v.putIfAbsent("CLUSTER", "DefaultCluster");
     v.put("RUN", Long.toString(System.currentTimeMillis() % 100000000L, 36));
     v.put("NOW", "" + System.currentTimeMillis());
-    String only = a.length > 1 ? a[1] : "";
+    List<String> only = Arrays.asList(a).subList(1, a.length);
     int pass = 0, fail = 0, per = Integer.parseInt(v.getOrDefault("CMD_TIMEOUT_S", "40"));
     PrintStream so = System.out, se = System.err;
     ExecutorService ex =
@@ -69,6 +69,8 @@ public class MqAdmin {
       if (line.isBlank() || line.startsWith("#")) continue;
       for (Map.Entry<String, String> e : v.entrySet())
         line = line.replace("${" + e.getKey() + "}", e.getValue());
+      boolean step = line.startsWith("sleep ") || line.startsWith("consume ");
+      if (step && !only.isEmpty()) continue;
       if (line.startsWith("sleep ")) {
         Thread.sleep(1000L * Integer.parseInt(line.substring(6).trim()));
         continue;
@@ -80,7 +82,7 @@ public class MqAdmin {
       }
       String[] f = line.split("\\s\\|\\s", 3);
       if (leftOut.contains(f[0].trim())) continue;
-      if (!only.isEmpty() && !f[0].contains(only)) continue;
+      if (!only.isEmpty() && only.stream().noneMatch(f[0]::contains)) continue;
       String want = f[2].trim(), cap = null;
       if (want.startsWith("@")) {
         int i = want.indexOf('=');

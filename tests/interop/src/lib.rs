@@ -11,6 +11,7 @@
 #![expect(clippy::print_stdout, reason = "tests report on standard output")]
 
 pub mod folder;
+pub mod ledger;
 pub mod libraries;
 pub mod node;
 pub mod process;

@@ -68,6 +68,13 @@ impl Suite {
         Ok(Self { name: "go", command, limit: Duration::from_secs(300) })
     }
 
+    /// Only the cases whose name holds one of `cases`.
+    #[must_use]
+    pub fn only(mut self, cases: &[&str]) -> Self {
+        self.command.args(cases);
+        self
+    }
+
     /// Runs the suite with its files in `folder` against `address`. `LEDGERMQ_INTEROP_CASES` may
     /// name the cases to run, parted by commas.
     ///
@@ -100,7 +107,7 @@ impl Suite {
     }
 }
 
-fn java(class_path: &str, main: &str) -> Command {
+pub(crate) fn java(class_path: &str, main: &str) -> Command {
     let mut command = Command::new("java");
     command.args(libraries::OPENS).args(["-Xmx512m", "-XX:TieredStopAtLevel=1"]);
     command.args(["-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]);
