@@ -1,9 +1,12 @@
 //! What a request handler gets and what it gives back.
 
-use std::{sync::Arc, time::Instant};
+use std::{future::Future, sync::Arc, time::Instant};
 
-use protocol::Command;
+use bytes::Bytes;
+use protocol::{Command, code::response, header::Header};
 use remoting::{Connection, Responder};
+
+use crate::reply;
 
 /// One request on its way through a handler.
 #[derive(Debug)]
@@ -18,6 +21,54 @@ pub(crate) struct Call {
     pub(crate) responder: Option<Responder>,
 }
 
+impl Call {
+    /// The request's header.
+    pub(crate) fn header<H: Header>(&self) -> Result<H, Rejection> {
+        Ok(self.command.header()?)
+    }
+
+    /// An answer with code 0, to be filled.
+    pub(crate) fn success(&self) -> Command {
+        self.command.response(response::SUCCESS)
+    }
+
+    /// Takes the responder, for an answer that is given later. A handler that takes it returns
+    /// [`Reply::Later`].
+    ///
+    /// # Errors
+    /// Taken already: a fault of the handler.
+    pub(crate) fn take_responder(&mut self) -> Result<Responder, Rejection> {
+        self.responder.take().ok_or_else(|| {
+            Rejection::new(response::SYSTEM_ERROR, "the request is being answered already")
+        })
+    }
+
+    /// The same request for a task of its own, which answers it.
+    ///
+    /// # Errors
+    /// The responder is taken already.
+    pub(crate) fn detach(&mut self) -> Result<Self, Rejection> {
+        Ok(Self {
+            connection: Arc::clone(&self.connection),
+            command: self.command.clone(),
+            received: self.received,
+            responder: Some(self.take_responder()?),
+        })
+    }
+
+    /// Answers with what `work` gives, once it is done: for what waits for another process.
+    pub(crate) fn answer_with(
+        &mut self,
+        work: impl Future<Output = Result<Command, Rejection>> + Send + 'static,
+    ) -> Result<Reply, Rejection> {
+        let responder = self.take_responder()?;
+        tokio::spawn(async move {
+            responder.send(work.await.unwrap_or_else(|rejection| reply::refusal(&rejection)));
+        });
+        Ok(Reply::Later)
+    }
+}
+
 /// What a handler answers. A refusal is a [`Rejection`].
 #[derive(Debug)]
 pub(crate) enum Reply {
@@ -29,6 +80,23 @@ pub(crate) enum Reply {
     Nothing,
 }
 
+impl Reply {
+    /// Code 0 and nothing else.
+    pub(crate) fn done(call: &Call) -> Result<Self, Rejection> {
+        Ok(Self::Now(call.success()))
+    }
+
+    /// Code 0 and a header.
+    pub(crate) fn header(call: &Call, header: &impl Header) -> Result<Self, Rejection> {
+        Ok(Self::Now(call.success().with_header(header)))
+    }
+
+    /// Code 0 and a body.
+    pub(crate) fn body(call: &Call, body: impl Into<Bytes>) -> Result<Self, Rejection> {
+        Ok(Self::Now(call.success().with_body(body)))
+    }
+}
+
 /// A refused request: what `reply.rs` turns into a code and a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejection {
@@ -36,11 +104,19 @@ pub(crate) struct Rejection {
     pub(crate) code: i32,
     /// Text for people: cause and next step; Java's text where clients or tools match it.
     pub(crate) remark: String,
+    /// Fields of the response header, where a refusal has some.
+    pub(crate) fields: Vec<(&'static str, String)>,
 }
 
 impl Rejection {
     /// A refusal with a code of `protocol::code::response` and its text.
     pub(crate) fn new(code: i32, remark: impl Into<String>) -> Self {
-        Self { code, remark: remark.into() }
+        Self { code, remark: remark.into(), fields: Vec::new() }
+    }
+
+    /// The same refusal with one more header field.
+    pub(crate) fn with_field(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.fields.push((name, value.into()));
+        self
     }
 }

@@ -1,0 +1,9 @@
+//! The time of day as records and tables hold it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970; 0 on a clock set before that.
+pub(crate) fn now_millis() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

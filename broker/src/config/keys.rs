@@ -1,0 +1,278 @@
+//! The one table of configuration keys that have an effect.
+//!
+//! From it come the fields of [`BrokerConfig`], reading of broker.conf, printing, the answers to
+//! GET_BROKER_CONFIG and UPDATE_BROKER_CONFIG, and docs/config.md. Names are Java's
+//! (`BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `DLedgerConfig`). Keys that Java
+//! knows and that have no effect here are in `known.rs`.
+
+use super::value::{DelayLevels, FlushDiskType, Host, Value};
+
+/// Whether a key can be changed while the broker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// UPDATE_BROKER_CONFIG takes it.
+    Hot,
+    /// A start reads it.
+    Fixed,
+}
+
+/// One key of the table.
+#[derive(Debug)]
+pub struct Key {
+    /// Java's spelling.
+    pub name: &'static str,
+    /// Heading in docs/config.md.
+    pub section: &'static str,
+    /// Unit of the value, or empty.
+    pub unit: &'static str,
+    /// What may be written.
+    pub allowed: &'static str,
+    /// Smallest and largest number, where the value is one.
+    pub range: Option<(i128, i128)>,
+    /// Whether it can be changed while the broker runs.
+    pub change: Change,
+    /// Whether `-m` prints it.
+    pub important: bool,
+    /// Meaning.
+    pub doc: &'static str,
+    pub(super) read: fn(&mut BrokerConfig, &str) -> bool,
+    pub(super) write: fn(&BrokerConfig) -> String,
+    pub(super) number: fn(&BrokerConfig) -> Option<i128>,
+}
+
+macro_rules! change {
+    (hot) => {
+        Change::Hot
+    };
+    (fixed) => {
+        Change::Fixed
+    };
+}
+
+macro_rules! range {
+    () => {
+        None
+    };
+    ($low:literal $high:literal) => {
+        Some(($low, $high))
+    };
+}
+
+macro_rules! important {
+    () => {
+        false
+    };
+    (important) => {
+        true
+    };
+}
+
+macro_rules! keys {
+    ($($section:literal {
+        $($name:literal $field:ident: $type:ty = $default:expr, $unit:literal
+          $([$low:literal, $high:literal])?, $change:ident $($important:ident)?, $doc:literal;)*
+    })*) => {
+        /// The effective configuration of a broker, one field for each key of the table.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct BrokerConfig {
+            $($(
+                #[doc = concat!("`", $name, "`: ", $doc)]
+                pub $field: $type,
+            )*)*
+        }
+
+        impl Default for BrokerConfig {
+            fn default() -> Self {
+                Self { $($($field: $default,)*)* }
+            }
+        }
+
+        /// Every key that has an effect, in the order of docs/config.md.
+        pub static KEYS: &[Key] = &[
+            $($(
+                Key {
+                    name: $name,
+                    section: $section,
+                    unit: $unit,
+                    allowed: <$type as Value>::ALLOWED,
+                    range: range!($($low $high)?),
+                    change: change!($change),
+                    important: important!($($important)?),
+                    doc: $doc,
+                    read: |config, text| match <$type as Value>::read(text) {
+                        Some(value) => {
+                            config.$field = value;
+                            true
+                        }
+                        None => false,
+                    },
+                    write: |config| Value::write(&config.$field),
+                    number: |config| Value::number(&config.$field),
+                },
+            )*)*
+        ];
+    };
+}
+
+keys! {
+    "DLedger" {
+        "enableDLegerCommitLog" enable_dleger_commit_log: bool = false, "", fixed,
+            "The commit log is always a DLedger log here. Without this key, or with false, the broker is a group of one node and says so at start.";
+        "dLegerGroup" dleger_group: String = String::new(), "", fixed important,
+            "Name of the group; empty: the value of brokerName.";
+        "dLegerPeers" dleger_peers: String = String::new(), "", fixed important,
+            "Members as id-host:port, separated by ';'. The id is the text before the first '-', the port the text after the last ':'. More than one member is refused until replication exists.";
+        "dLegerSelfId" dleger_self_id: String = "n0".to_owned(), "", fixed important,
+            "Id of this node: one character and a number.";
+        "pendingAppendBytes" pending_append_bytes: u64 = 67_108_864, "bytes" [1048576, 1_099_511_627_776], fixed,
+            "LedgerMQ only. Bytes of messages that may wait for the log's writer; beyond them a send is answered SYSTEM_BUSY.";
+        "appendTimeoutMillis" append_timeout_millis: u64 = 2_500, "ms" [100, 600000], fixed,
+            "LedgerMQ only. How long a send may wait for its commit before it is answered FLUSH_DISK_TIMEOUT; below the clients' own 3 s.";
+        "hotRingBytes" hot_ring_bytes: u64 = 33_554_432, "bytes" [65536, 17_179_869_184], fixed,
+            "LedgerMQ only. Bytes of the newest messages kept in memory for consumers that keep up.";
+    }
+    "Identity and network" {
+        "brokerClusterName" broker_cluster_name: String = "DefaultCluster".to_owned(), "", fixed important,
+            "Cluster in whose route the broker appears.";
+        "brokerName" broker_name: String = String::new(), "", fixed important,
+            "Name of the broker group in routes; empty: the host name.";
+        "namesrvAddr" namesrv_addr: String = String::new(), "", hot important,
+            "Name servers as host:port, separated by ';'.";
+        "brokerIP1" broker_ip1: Host = Host::default(), "", fixed important,
+            "Address that clients connect to and that message ids carry; empty: the address of the route to other hosts.";
+        "brokerIP2" broker_ip2: Host = Host::default(), "", fixed,
+            "Address registered for replication; empty: the value of brokerIP1.";
+        "listenPort" listen_port: u16 = 10_911, "" [0, 65535], fixed important,
+            "Port for clients. The fast port, which serves all but pulls, is two below it. 0: a free port is chosen.";
+        "haListenPort" ha_listen_port: u16 = 10_912, "" [0, 65535], fixed,
+            "Port that registration names for replication. Nothing listens there: members of a group use the port in dLegerPeers.";
+        "bindAddress" bind_address: Host = Host("0.0.0.0".to_owned()), "", fixed,
+            "Address that the listeners bind.";
+        "serverChannelMaxIdleTimeSeconds" server_channel_max_idle_time_seconds: u64 = 120, "s" [1, 86400], fixed,
+            "A connection without traffic for this long is closed.";
+        "serverSocketBacklog" server_socket_backlog: u32 = 1_024, "connections" [1, 65535], fixed,
+            "Connections that may wait to be accepted.";
+        "maxConnections" max_connections: u32 = 65_535, "connections" [1, 1000000], fixed,
+            "LedgerMQ only. Open connections of one listener; further ones are closed at once.";
+    }
+    "Registration" {
+        "registerNameServerPeriod" register_name_server_period: u64 = 30_000, "ms" [10000, 60000], fixed,
+            "Time between two registrations at each name server.";
+        "registerBrokerTimeoutMills" register_broker_timeout_mills: u64 = 24_000, "ms" [100, 600000], fixed,
+            "How long one registration may take.";
+    }
+    "Topics and groups" {
+        "brokerPermission" broker_permission: i32 = 6, "" [0, 7], hot important,
+            "Sum of 4 (read) and 2 (write). Without 4 pulls are refused, without 2 sends to order topics and send-backs.";
+        "autoCreateTopicEnable" auto_create_topic_enable: bool = true, "", fixed important,
+            "Whether TBW102 exists, the template for a topic that a producer names first.";
+        "defaultTopicQueueNums" default_topic_queue_nums: u32 = 8, "queues" [1, 1024], fixed,
+            "Queues of TBW102, the most that an automatically created topic gets.";
+        "clusterTopicEnable" cluster_topic_enable: bool = true, "", fixed,
+            "Whether the topic named as the cluster may be written and read.";
+        "brokerTopicEnable" broker_topic_enable: bool = true, "", fixed,
+            "Whether the topic named as the broker may be written and read.";
+        "autoCreateSubscriptionGroup" auto_create_subscription_group: bool = true, "", hot important,
+            "Whether a consumer group comes into being when a client names it.";
+        "traceTopicEnable" trace_topic_enable: bool = false, "", fixed,
+            "Whether the topic of message traces exists from the start.";
+        "msgTraceTopicName" msg_trace_topic_name: String = "RMQ_SYS_TRACE_TOPIC".to_owned(), "", fixed,
+            "Name of that topic.";
+        "maxTopics" max_topics: u32 = 100_000, "topics" [64, 10000000], hot,
+            "LedgerMQ only. Automatic creation of topics stops at this number; updateTopic goes on.";
+        "maxSubscriptionGroups" max_subscription_groups: u32 = 100_000, "groups" [64, 10000000], hot,
+            "LedgerMQ only. Automatic creation of consumer groups stops at this number; updateSubGroup goes on.";
+        "rejectPullConsumerEnable" reject_pull_consumer_enable: bool = false, "", hot,
+            "Whether consumers that heartbeat as CONSUME_ACTIVELY are ignored.";
+        "enablePropertyFilter" enable_property_filter: bool = false, "", fixed,
+            "SQL92 filters. They do not exist yet: such consumers are told so whatever the value.";
+    }
+    "Messages" {
+        "maxMessageSize" max_message_size: u32 = 4_194_304, "bytes" [1, 4194304], hot important,
+            "Longest body of a message. An entry of the log holds 4 MiB with properties and headers.";
+        "regionId" region_id: String = "DefaultRegion".to_owned(), "", fixed,
+            "Text that every message carries as MSG_REGION.";
+        "traceOn" trace_on: bool = true, "", hot,
+            "Whether clients with tracing on may trace messages of this broker.";
+    }
+    "Store" {
+        "storePathRootDir" store_path_root_dir: String = String::new(), "", fixed important,
+            "Folder of all data; empty: $HOME/store. The log lies in its dledger-<dLegerSelfId>.";
+        "mappedFileSizeCommitLog" mapped_file_size_commit_log: u64 = 1_073_741_824, "bytes" [8388608, 1_073_741_824], fixed,
+            "Length of one data file of the log. All members of a group must have the same.";
+        "mappedFileSizeConsumeQueue" mapped_file_size_consume_queue: u64 = 6_000_000, "bytes" [20, 1_073_741_820], fixed,
+            "Length of one consume queue file; rounded up to whole units of 20 bytes.";
+        "maxHashSlotNum" max_hash_slot_num: u32 = 5_000_000, "slots" [16, 100000000], fixed,
+            "Slots of one key index file.";
+        "maxIndexNum" max_index_num: u32 = 20_000_000, "entries" [16, 400000000], fixed,
+            "Entries of one key index file.";
+        "messageIndexEnable" message_index_enable: bool = true, "", fixed,
+            "Whether messages can be found by key and unique id.";
+        "flushDiskType" flush_disk_type: FlushDiskType = FlushDiskType::Sync, "", fixed important,
+            "What acknowledged means: SYNC_FLUSH = fsynced on a majority of the group, ASYNC_FLUSH = in the page cache of a majority. Unset means SYNC_FLUSH here; Java's default is the other one, and its DLedger ignores the key.";
+        "fileReservedTime" file_reserved_time: u32 = 72, "hours" [1, 1000000], hot important,
+            "Age at which a data file of the log is deleted.";
+        "deleteWhen" delete_when: String = "04".to_owned(), "", hot important,
+            "Hours of the day (local time, 00 to 23, separated by ';') at which old files are deleted.";
+        "diskMaxUsedSpaceRatio" disk_max_used_space_ratio: u32 = 75, "%" [10, 95], hot,
+            "Above this use of the disk old files are deleted at any hour.";
+        "diskSpaceCleanForciblyRatio" disk_space_clean_forcibly_ratio: u32 = 85, "%" [20, 99], fixed,
+            "Above this use of the disk the oldest files are deleted even before their time.";
+        "cleanFileForciblyEnable" clean_file_forcibly_enable: bool = true, "", fixed,
+            "Whether files may be deleted before their time.";
+        "accessMessageInMemoryMaxRatio" access_message_in_memory_max_ratio: u32 = 40, "%" [1, 95], fixed,
+            "A message within this share of the machine's memory from the log's end counts as in memory: it decides the limits of a pull, and where a new consumer starts on a young queue.";
+        "diskSpaceWarningLevelRatio" disk_space_warning_level_ratio: u32 = 90, "%" [35, 99], hot,
+            "Above this use of the disk sends are refused.";
+        "cleanResourceInterval" clean_resource_interval: u64 = 10_000, "ms" [100, 86400000], fixed,
+            "Time between two looks for files to delete.";
+    }
+    "Pull" {
+        "maxTransferBytesOnMessageInMemory" max_transfer_bytes_on_message_in_memory: u32 = 262_144, "bytes" [1, 134217728], fixed,
+            "Bytes of one pull from memory; the first message is always given.";
+        "maxTransferCountOnMessageInMemory" max_transfer_count_on_message_in_memory: u32 = 32, "messages" [1, 100000], fixed,
+            "Messages of one pull from memory.";
+        "maxTransferBytesOnMessageInDisk" max_transfer_bytes_on_message_in_disk: u32 = 65_536, "bytes" [1, 134217728], fixed,
+            "Bytes of one pull from disk; the first message is always given.";
+        "maxTransferCountOnMessageInDisk" max_transfer_count_on_message_in_disk: u32 = 8, "messages" [1, 100000], fixed,
+            "Messages of one pull from disk.";
+        "longPollingEnable" long_polling_enable: bool = true, "", hot,
+            "Whether a pull that finds nothing waits as long as the client asks; else it waits shortPollingTimeMills.";
+        "shortPollingTimeMills" short_polling_time_mills: u64 = 1_000, "ms" [1, 600000], hot,
+            "How long a pull waits where longPollingEnable is false.";
+        "litePullMessageEnable" lite_pull_message_enable: bool = true, "", hot,
+            "Whether code 361 is served.";
+        "maxHeldPulls" max_held_pulls: u32 = 100_000, "pulls" [1, 10000000], fixed,
+            "LedgerMQ only. Pulls that wait for messages at a time; a further one is answered at once that nothing was found.";
+        "useServerSideResetOffset" use_server_side_reset_offset: bool = true, "", hot,
+            "Whether resetOffsetByTime is done by the broker at the next pull, else by a push to the consumers.";
+        "defaultQueryMaxNum" default_query_max_num: u32 = 32, "messages" [1, 1000], hot,
+            "Messages of one query by unique id.";
+    }
+    "Delay" {
+        "messageDelayLevel" message_delay_level: DelayLevels = DelayLevels::default(), "", fixed,
+            "Delays of levels 1, 2 and so on.";
+        "flushDelayOffsetInterval" flush_delay_offset_interval: u64 = 1_000, "ms" [10, 600000], fixed,
+            "Time between two writes of delayOffset.json. After a crash, what was delivered since the last one is delivered again; Java's default is 10000.";
+    }
+    "Consumers" {
+        "flushConsumerOffsetInterval" flush_consumer_offset_interval: u64 = 5_000, "ms" [10, 600000], fixed,
+            "Time between two writes of consumerOffset.json.";
+        "channelExpiredTimeout" channel_expired_timeout: u64 = 120_000, "ms" [1000, 86400000], fixed,
+            "A client without a heartbeat for this long is forgotten.";
+    }
+    "Bounds on work" {
+        "adminBrokerThreadPoolNums" admin_broker_thread_pool_nums: u32 = 16, "requests" [1, 1024], fixed,
+            "Administrative requests that run at a time.";
+        "adminThreadPoolQueueCapacity" admin_thread_pool_queue_capacity: u32 = 10_000, "requests" [1, 10000000], fixed,
+            "Administrative requests that may wait; a further one is answered SYSTEM_BUSY.";
+        "pullMessageThreadPoolNums" pull_message_thread_pool_nums: u32 = 32, "requests" [1, 1024], fixed,
+            "Pulls that read from disk at a time.";
+        "pullThreadPoolQueueCapacity" pull_thread_pool_queue_capacity: u32 = 100_000, "requests" [1, 10000000], fixed,
+            "Pulls that may wait to read from disk; a further one is answered SYSTEM_BUSY.";
+        "queryMessageThreadPoolNums" query_message_thread_pool_nums: u32 = 12, "requests" [1, 1024], fixed,
+            "Queries by key, id or time that run at a time.";
+        "queryThreadPoolQueueCapacity" query_thread_pool_queue_capacity: u32 = 20_000, "requests" [1, 10000000], fixed,
+            "Queries that may wait; a further one is answered SYSTEM_BUSY.";
+    }
+}

@@ -1,0 +1,249 @@
+//! Delivery of delayed messages when they are due (`ScheduleMessageService.java`).
+//!
+//! One thread reads the queues of the schedule topic, one for each level, and puts each message
+//! into its own topic again once its time has come: never before, and within milliseconds after.
+//! Progress moves when the message is committed, so that a message is delivered at least once; it
+//! is written down in delayOffset.json.
+
+mod progress;
+mod restore;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use protocol::message::record::MessageRecord;
+use store::append_log::ReadError;
+
+use crate::{broker::Broker, clock::now_millis, topics::SCHEDULE_TOPIC};
+
+pub(crate) use progress::Progress;
+
+/// Messages that are delivered together, at most.
+const ROUND_MESSAGES: usize = 256;
+/// Bytes of them, at most.
+const ROUND_BYTES: usize = 2 << 20;
+/// Messages of one level in one round, so that a busy level does not hold up the others.
+const LEVEL_MESSAGES: usize = 64;
+/// How long the thread sleeps where nothing is due and nothing arrives.
+const IDLE: Duration = Duration::from_secs(1);
+/// How long it waits after a delivery that failed.
+const AFTER_FAILURE: Duration = Duration::from_millis(200);
+
+/// Wakes and stops the thread.
+#[derive(Debug, Default)]
+pub(crate) struct Wake {
+    state: Mutex<WakeState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct WakeState {
+    arrived: bool,
+    stopping: bool,
+}
+
+impl Wake {
+    /// A message was put on hold, or the role changed.
+    pub(crate) fn wake(&self) {
+        self.state().arrived = true;
+        self.changed.notify_one();
+    }
+
+    /// The thread is to end.
+    pub(crate) fn stop(&self) {
+        self.state().stopping = true;
+        self.changed.notify_one();
+    }
+
+    /// Sleeps until something changes or `limit` is over; gives whether to go on.
+    fn sleep(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let mut state = self.state();
+        while !state.arrived && !state.stopping {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.arrived = false;
+        !state.stopping
+    }
+
+    fn state(&self) -> MutexGuard<'_, WakeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts the thread.
+///
+/// # Errors
+/// The system has no thread to give.
+pub(crate) fn start(broker: Arc<Broker>) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name("delay".to_owned())
+        .spawn(move || Delivery { broker, written: Instant::now() }.run())
+}
+
+struct Delivery {
+    broker: Arc<Broker>,
+    /// When progress was last written down.
+    written: Instant,
+}
+
+/// Messages that are due, and where their levels stand once they are delivered.
+#[derive(Debug, Default)]
+struct Round {
+    records: Vec<MessageRecord>,
+    bytes: usize,
+    reached: BTreeMap<u32, u64>,
+    /// When the next message is due, in milliseconds from now.
+    next: Option<u64>,
+}
+
+impl Round {
+    fn is_full(&self) -> bool {
+        self.records.len() >= ROUND_MESSAGES || self.bytes >= ROUND_BYTES
+    }
+
+    fn due_in(&mut self, millis: u64) {
+        self.next = Some(self.next.map_or(millis, |next| next.min(millis)));
+    }
+}
+
+impl Delivery {
+    fn run(mut self) {
+        loop {
+            let pause = if self.broker.role().is_master() { self.turn() } else { IDLE };
+            if self.written.elapsed() >= self.flush_interval() {
+                self.write_down();
+            }
+            if !pause.is_zero() && !self.broker.delay_wake.sleep(pause) {
+                break;
+            }
+        }
+        self.write_down();
+    }
+
+    /// Delivers what is due; gives how long nothing more will be.
+    fn turn(&self) -> Duration {
+        let round = self.collect();
+        if round.reached.is_empty() {
+            return round.next.map_or(IDLE, Duration::from_millis).min(self.flush_interval());
+        }
+        if !round.records.is_empty() && !self.deliver(&round.records) {
+            return AFTER_FAILURE;
+        }
+        for (level, offset) in &round.reached {
+            self.broker.delay_progress.reach(*level, *offset);
+        }
+        Duration::ZERO
+    }
+
+    fn collect(&self) -> Round {
+        let mut round = Round::default();
+        for level in 1..=self.broker.config().message_delay_level.highest() {
+            if round.is_full() {
+                break;
+            }
+            self.collect_level(level, &mut round);
+        }
+        round
+    }
+
+    fn collect_level(&self, level: u32, round: &mut Round) {
+        let (store, queue) = (&self.broker.store, level - 1);
+        let (min, max) =
+            (store.min_offset(SCHEDULE_TOPIC, queue), store.max_offset(SCHEDULE_TOPIC, queue));
+        let from = self.broker.delay_progress.within(level, (min, max));
+        if from >= max {
+            return;
+        }
+        let delay = self.broker.config().message_delay_level.delay_millis(level);
+        let now = u64::try_from(now_millis()).unwrap_or(0);
+        for unit in store.units(SCHEDULE_TOPIC, queue, from, LEVEL_MESSAGES) {
+            // A clock that stepped back must not put a message off for longer than its delay.
+            let due = u64::try_from(unit.tags_code).unwrap_or(0).min(now.saturating_add(delay));
+            if due > now {
+                round.due_in(due - now);
+                return;
+            }
+            if round.is_full() {
+                return;
+            }
+            match self.read(unit.physical) {
+                Ok(Some(record)) => {
+                    round.bytes += record.encoded_len();
+                    round.records.push(record);
+                }
+                Ok(None) => {}
+                Err(Unreadable) => {
+                    round.due_in(u64::try_from(AFTER_FAILURE.as_millis()).unwrap_or(0));
+                    return;
+                }
+            }
+            round.reached.insert(level, unit.offset + 1);
+        }
+    }
+
+    /// The message as it goes into its own topic; `None` where there is none to deliver, which
+    /// must not block those behind it.
+    fn read(&self, physical: u64) -> Result<Option<MessageRecord>, Unreadable> {
+        let bytes = match self.broker.store.message_at(physical) {
+            Ok(bytes) => bytes,
+            Err(error @ ReadError::Io { .. }) => {
+                tracing::warn!(%error, "a delayed message cannot be read; trying again");
+                return Err(Unreadable);
+            }
+            Err(error) => {
+                tracing::error!(%error, physical, "a delayed message is lost and passed over");
+                return Ok(None);
+            }
+        };
+        match restore::restore(&bytes, self.broker.store_host()) {
+            Ok(record) => Ok(Some(record)),
+            Err(reason) => {
+                tracing::error!(%reason, physical, "a delayed message is passed over");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Puts the messages into the log and waits until they are committed.
+    fn deliver(&self, records: &[MessageRecord]) -> bool {
+        let committed = match self.broker.submit_inside(records) {
+            Ok(committed) => committed,
+            Err(rejection) => {
+                tracing::warn!(reason = rejection.remark, "delayed messages wait");
+                return false;
+            }
+        };
+        match committed.blocking_recv() {
+            Ok(Ok(_placed)) => true,
+            Ok(Err(failure)) => {
+                tracing::warn!(%failure, "delayed messages were not committed; trying again");
+                false
+            }
+            Err(_dropped) => false,
+        }
+    }
+
+    fn flush_interval(&self) -> Duration {
+        Duration::from_millis(self.broker.config().flush_delay_offset_interval)
+    }
+
+    fn write_down(&mut self) {
+        self.written = Instant::now();
+        if let Err(error) = self.broker.delay_progress.write() {
+            tracing::error!(%error, "progress of delayed messages could not be written");
+        }
+    }
+}
+
+/// The disk refused; another try may succeed.
+struct Unreadable;

@@ -1,0 +1,184 @@
+//! Topics: codes 17, 21, 202, 215, 305 and 351 (`AdminBrokerProcessor.java`).
+
+mod attributes;
+
+use std::sync::Arc;
+
+use protocol::{
+    body::{DataVersion, MessageQueue, TopicList, TopicOffset, TopicStatsTable},
+    code::response,
+    header::{
+        CreateTopicRequest, DeleteTopicRequest, GetAllTopicConfigRequest,
+        GetAllTopicConfigResponse, GetTopicConfigRequest, GetTopicStatsInfoRequest,
+    },
+    name,
+};
+
+use crate::{
+    broker::Broker,
+    call::{Call, Rejection, Reply},
+    topics::{self, Topic},
+};
+
+/// Topics of one page of 21, at most (`BrokerConfig.maxTopicNum` of the paging).
+const PAGE: usize = 2_000;
+
+/// The most queues that a topic can have.
+const MAX_QUEUES: i32 = 65_535;
+
+/// 17: makes or changes a topic. Answered once it is on disk and registered.
+pub(crate) fn update(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let request: CreateTopicRequest = call.header()?;
+    name::validate_topic(&request.topic)
+        .map_err(|error| Rejection::new(response::INVALID_PARAMETER, error.to_string()))?;
+    if broker.topics.is_system(&request.topic) {
+        return Err(Rejection::new(
+            response::INVALID_PARAMETER,
+            format!("The topic[{}] is conflict with system topic.", request.topic),
+        ));
+    }
+    let wanted = wanted(broker, &request)?;
+    if !broker.topics.put(wanted)? {
+        return Reply::done(call);
+    }
+    tracing::info!(topic = request.topic, peer = %call.connection.remote_addr(), "topic was changed");
+    registered(broker, call)
+}
+
+fn wanted(broker: &Broker, request: &CreateTopicRequest) -> Result<Topic, Rejection> {
+    let filter = request.topic_filter_type.as_deref().unwrap_or(topics::SINGLE_TAG);
+    if filter != topics::SINGLE_TAG && filter != topics::MULTI_TAG {
+        return Err(Rejection::new(
+            response::SYSTEM_ERROR,
+            format!("topicFilterType is {filter}; it must be SINGLE_TAG or MULTI_TAG"),
+        ));
+    }
+    for (name, number) in
+        [("readQueueNums", request.read_queue_nums), ("writeQueueNums", request.write_queue_nums)]
+    {
+        if !(0..=MAX_QUEUES).contains(&number) {
+            return Err(Rejection::new(
+                response::INVALID_PARAMETER,
+                format!("{name} is {number}; it must be from 0 to {MAX_QUEUES}"),
+            ));
+        }
+    }
+    let present = broker.topics.get(&request.topic);
+    let changes = request.attributes.as_deref().unwrap_or_default();
+    let attributes = attributes::changed(present.as_deref(), changes)?;
+    Ok(Topic {
+        topic_name: request.topic.clone(),
+        read_queue_nums: request.read_queue_nums,
+        write_queue_nums: request.write_queue_nums,
+        perm: request.perm,
+        topic_filter_type: filter.to_owned(),
+        topic_sys_flag: request.topic_sys_flag.unwrap_or(0),
+        order: request.order,
+        attributes,
+        ..Topic::default()
+    })
+}
+
+/// Answers after the name servers have heard of the change.
+fn registered(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let broker = Arc::clone(broker);
+    let answer = call.success();
+    call.answer_with(async move {
+        broker.register().await;
+        Ok(answer)
+    })
+}
+
+/// 215: deletes a topic with its queues, offsets and counters.
+pub(crate) fn delete(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let request: DeleteTopicRequest = call.header()?;
+    let topic = request.topic.as_str();
+    if topic.trim().is_empty() {
+        let remark = "The specified topic is blank.";
+        return Err(Rejection::new(response::INVALID_PARAMETER, remark));
+    }
+    if broker.topics.is_system(topic) {
+        return Err(Rejection::new(
+            response::INVALID_PARAMETER,
+            format!("The topic[{topic}] is conflict with system topic."),
+        ));
+    }
+    for group in broker.offsets.groups_of(topic) {
+        // Retry topics of pop consumption, in both of their forms.
+        for retry in [format!("%RETRY%{group}_{topic}"), format!("%RETRY%{group}+{topic}")] {
+            broker.delete_topic(&retry)?;
+        }
+    }
+    broker.delete_topic(topic)?;
+    tracing::info!(topic, peer = %call.connection.remote_addr(), "topic was deleted");
+    registered(broker, call)
+}
+
+/// 21: the table of topics, by pages where the client asks for pages.
+pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let request: GetAllTopicConfigRequest = call.header()?;
+    let total = |number: usize| GetAllTopicConfigResponse {
+        total_topic_num: Some(i32::try_from(number).unwrap_or(i32::MAX)),
+    };
+    let Some(seq) = request.topic_seq else {
+        let header = total(broker.topics.len());
+        let body = broker.topics.wrapper().encode();
+        return Ok(Reply::Now(call.success().with_header(&header).with_body(body)));
+    };
+    // A client whose pages belong to another version of the table starts again.
+    let known = request.data_version.as_deref().filter(|text| !text.is_empty());
+    let same = known.map(|text| {
+        DataVersion::decode(text.as_bytes()).is_ok_and(|v| v == broker.topics.version())
+    });
+    let first = if same == Some(false) { 0 } else { usize::try_from(seq).unwrap_or(0) };
+    let asked = request.max_topic_num.and_then(|number| usize::try_from(number).ok());
+    let limit = asked.filter(|number| *number > 0).map_or(PAGE, |number| number.min(PAGE));
+    let (page, number) = broker.topics.page(first, limit);
+    Ok(Reply::Now(call.success().with_header(&total(number)).with_body(page.encode())))
+}
+
+/// 351: one topic.
+pub(crate) fn one(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let request: GetTopicConfigRequest = call.header()?;
+    let topic = broker.topics.get(&request.topic).ok_or_else(|| {
+        Rejection::new(
+            response::TOPIC_NOT_EXIST,
+            format!("No topic in this broker. topic: {}", request.topic),
+        )
+    })?;
+    Reply::body(call, topic.encode())
+}
+
+/// 202: first and next offset of each queue of a topic.
+pub(crate) fn stats(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let request: GetTopicStatsInfoRequest = call.header()?;
+    let name = &request.topic;
+    let topic = broker.topics.get(name).ok_or_else(|| {
+        Rejection::new(response::TOPIC_NOT_EXIST, format!("topic[{name}] not exist"))
+    })?;
+    let queues = topic.read_queue_nums.max(topic.write_queue_nums).max(0);
+    let broker_name = broker.config().broker_name.clone();
+    let mut table =
+        TopicStatsTable { topic_put_tps: broker.stats.put_tps(name), ..Default::default() };
+    for queue in 0..queues {
+        let id = queue.unsigned_abs();
+        let (min, max) = (broker.store.min_offset(name, id), broker.store.max_offset(name, id));
+        let newest = max.checked_sub(1).filter(|newest| *newest >= min);
+        let updated = newest.and_then(|newest| broker.store.store_time(name, id, newest));
+        table.offset_table.insert(
+            MessageQueue { topic: name.clone(), broker_name: broker_name.clone(), queue_id: queue },
+            TopicOffset {
+                min_offset: i64::try_from(min).unwrap_or(i64::MAX),
+                max_offset: i64::try_from(max).unwrap_or(i64::MAX),
+                last_update_timestamp: updated.and_then(|at| i64::try_from(at).ok()).unwrap_or(0),
+            },
+        );
+    }
+    Reply::body(call, table.encode())
+}
+
+/// 305: the topics that belong to the broker.
+pub(crate) fn system(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let list = TopicList { topic_list: broker.topics.system_names().to_vec(), broker_addr: None };
+    Reply::body(call, list.encode())
+}

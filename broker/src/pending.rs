@@ -1,0 +1,198 @@
+//! Who waits for an append, and what they are told when it is committed.
+
+use std::{sync::Arc, time::Instant};
+
+use protocol::{
+    Command, code::response, header::SendMessageResponse, message::id::offset_message_id,
+};
+use remoting::{Flush, Responder};
+use store::append_log::{AppendFailure, CommitSink, Completed, Placed, RefusalCause};
+use tokio::sync::oneshot;
+
+use crate::{broker::Advertised, call::Rejection, reply, stats::Stats};
+
+/// What became of an append.
+pub(crate) type Outcome = Result<Placed, AppendFailure>;
+
+/// Who waits for an append.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// A producer.
+    Send(Box<Producer>),
+    /// A task or thread of this broker.
+    Inside(oneshot::Sender<Outcome>),
+}
+
+/// A producer that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Producer {
+    /// Answers it.
+    pub(crate) responder: Responder,
+    /// Topic as the producer named it, for the statistics.
+    pub(crate) topic: String,
+    /// Queue that the answer names.
+    pub(crate) queue_id: i32,
+    /// `UNIQ_KEY` of the message; none for a batch without one.
+    pub(crate) transaction_id: Option<String>,
+    /// Fields that every answer to a send carries.
+    pub(crate) marks: Marks,
+    /// When the request came.
+    pub(crate) received: Instant,
+}
+
+/// The region and the trace switch, which every answer to a send carries.
+#[derive(Debug, Clone)]
+pub(crate) struct Marks {
+    /// `regionId`.
+    pub(crate) region: String,
+    /// `traceOn`.
+    pub(crate) trace_on: bool,
+}
+
+impl Marks {
+    /// The answer with these fields.
+    pub(crate) fn on(&self, answer: Command) -> Command {
+        answer
+            .with_field("MSG_REGION", self.region.as_str())
+            .with_field("TRACE_ON", if self.trace_on { "true" } else { "false" })
+    }
+}
+
+/// Tells those who wait, a committed group at a time.
+#[derive(Debug)]
+pub(crate) struct Completions {
+    /// Counts what was stored.
+    pub(crate) stats: Arc<Stats>,
+    /// The address that message ids carry.
+    pub(crate) advertised: Arc<Advertised>,
+}
+
+impl CommitSink<Pending> for Completions {
+    fn completed(&self, group: Vec<Completed<Pending>>) {
+        // Each connection is woken once, when the flushes of the whole group are dropped.
+        let mut flushes: Vec<Flush> = Vec::new();
+        for completed in group {
+            match completed.token {
+                Pending::Send(producer) => {
+                    flushes.extend(self.answer(*producer, completed.result));
+                }
+                Pending::Inside(waiting) => {
+                    if waiting.send(completed.result).is_err() {
+                        tracing::debug!("nobody waits for a committed append any more");
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Completions {
+    fn answer(&self, producer: Producer, outcome: Outcome) -> Option<Flush> {
+        let elapsed = producer.received.elapsed();
+        let answer = match outcome {
+            Ok(placed) => {
+                let bytes = placed.lengths.iter().map(|length| u64::from(*length)).sum();
+                let messages = placed.lengths.len() as u64;
+                self.stats.sent(&producer.topic, messages, bytes, elapsed);
+                self.stored(&producer, &placed)
+            }
+            Err(failure) => {
+                self.stats.send_failed();
+                failed(&producer, &failure)
+            }
+        };
+        producer.responder.send_unflushed(producer.marks.on(answer))
+    }
+
+    /// The answer to a stored message: its id, or the ids of a batch, and the first queue offset.
+    fn stored(&self, producer: &Producer, placed: &Placed) -> Command {
+        let store_host = self.advertised.get();
+        let mut ids = String::new();
+        let mut queue_offset = None;
+        for record in placed.records() {
+            let (offset, physical) = offsets(record);
+            queue_offset.get_or_insert(offset);
+            if !ids.is_empty() {
+                ids.push(',');
+            }
+            ids.push_str(&offset_message_id(store_host, physical));
+        }
+        reply::answer(response::SUCCESS).with_header(&SendMessageResponse {
+            msg_id: ids,
+            queue_id: producer.queue_id,
+            queue_offset: queue_offset.unwrap_or_default(),
+            transaction_id: producer.transaction_id.clone(),
+            ..SendMessageResponse::default()
+        })
+    }
+}
+
+/// Queue offset and physical offset of a stamped record, at Java's fixed places.
+pub(crate) fn offsets(record: &[u8]) -> (i64, i64) {
+    let at = |start: usize| {
+        let bytes = record.get(start..start + 8).and_then(|bytes| bytes.try_into().ok());
+        i64::from_be_bytes(bytes.unwrap_or_default())
+    };
+    (
+        at(protocol::message::record::at::QUEUE_OFFSET),
+        at(protocol::message::record::at::PHYSICAL_OFFSET),
+    )
+}
+
+/// The answer to a message that is not known to be committed.
+///
+/// Java clients read the header of FLUSH_DISK_TIMEOUT as that of a success, so that it must be
+/// there; the offset -1 says that it is not known.
+fn failed(producer: &Producer, failure: &AppendFailure) -> Command {
+    let code = match failure {
+        AppendFailure::Truncated { .. } => response::SERVICE_NOT_AVAILABLE,
+        AppendFailure::TimedOut { .. } => response::FLUSH_DISK_TIMEOUT,
+        AppendFailure::Write(_) => response::SYSTEM_ERROR,
+    };
+    let answer = reply::answer(code).with_remark(failure.to_string());
+    if code != response::FLUSH_DISK_TIMEOUT {
+        return answer;
+    }
+    answer.with_header(&SendMessageResponse {
+        queue_id: producer.queue_id,
+        queue_offset: -1,
+        transaction_id: producer.transaction_id.clone(),
+        ..SendMessageResponse::default()
+    })
+}
+
+/// The refusal of a batch that the log did not take.
+pub(crate) fn refused(cause: &RefusalCause, max_body: u32) -> Rejection {
+    match cause {
+        RefusalCause::Full { .. } => Rejection::new(
+            response::SYSTEM_BUSY,
+            format!("[PC_SYNCHRONIZED]broker busy, start flow control for a while: {cause}"),
+        ),
+        RefusalCause::NotLeader { .. } => {
+            Rejection::new(response::SERVICE_NOT_AVAILABLE, format!("{cause}; send again"))
+        }
+        RefusalCause::DiskFull => Rejection::new(
+            response::SERVICE_NOT_AVAILABLE,
+            "service not available now: the broker's disk is full; free some room or send to another broker",
+        ),
+        RefusalCause::TooLarge { length, limit } => Rejection::new(
+            response::MESSAGE_ILLEGAL,
+            format!(
+                "the message is illegal, maybe msg body or properties length not matched. msg body length limit {max_body}B, msg properties length limit 32KB. With properties and headers it has {length}B of {limit}B."
+            ),
+        ),
+        RefusalCause::Stopped(reason) => Rejection::new(
+            response::SERVICE_NOT_AVAILABLE,
+            format!("service not available now: {reason}"),
+        ),
+    }
+}
+
+/// The refusal of an append that was taken and not committed.
+pub(crate) fn not_committed(failure: &AppendFailure) -> Rejection {
+    let code = match failure {
+        AppendFailure::Truncated { .. } => response::SERVICE_NOT_AVAILABLE,
+        AppendFailure::TimedOut { .. } | AppendFailure::Write(_) => response::SYSTEM_ERROR,
+    };
+    Rejection::new(code, failure.to_string())
+}

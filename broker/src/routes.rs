@@ -1,0 +1,422 @@
+//! The one table of request codes: where each runs, who serves it, and what answers it.
+//!
+//! Role check, span and counters are here, once. A code that Java knows is served or declined with
+//! its reason; any other gets Java's answer for an unknown code.
+
+use std::{sync::Arc, time::Instant};
+
+use protocol::{
+    Command,
+    code::{request, response},
+};
+use remoting::{Connection, Handler, Responder};
+
+use crate::{
+    broker::Broker,
+    call::{Call, Rejection, Reply},
+    handlers,
+    lanes::Lane,
+    reply,
+};
+
+/// Serves one request.
+pub(crate) type Serve = fn(&Arc<Broker>, &mut Call) -> Result<Reply, Rejection>;
+
+/// One line of the table.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// Request code.
+    pub(crate) code: i32,
+    /// What becomes of it.
+    pub(crate) does: Does,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Does {
+    /// It is served.
+    Serve {
+        /// Where the handler runs.
+        lane: Lane,
+        /// Who serves it.
+        serves: Serves,
+        /// The handler.
+        handler: Serve,
+    },
+    /// It is declined.
+    Decline {
+        /// Why, and for how long.
+        reason: &'static str,
+        /// Whether it never will be served.
+        for_good: bool,
+    },
+}
+
+/// Who serves a request, and so what a follower does with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Serves {
+    /// The master. A follower refuses it as retriable; forwarding comes with replication.
+    Master,
+    /// Any role, from its own tables.
+    AnyRole,
+}
+
+/// The line of a code.
+pub(crate) fn find(code: i32) -> Option<(usize, &'static Route)> {
+    let at = ROUTES.binary_search_by_key(&code, |route| route.code).ok()?;
+    ROUTES.get(at).map(|route| (at, route))
+}
+
+/// What a listener does with its requests.
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    broker: Arc<Broker>,
+    port: Port,
+}
+
+/// Which listener a request came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// `listenPort`.
+    Main,
+    /// `listenPort` - 2, which serves all but what waits for messages.
+    Fast,
+}
+
+impl Dispatcher {
+    /// A dispatcher of one listener.
+    pub(crate) fn new(broker: Arc<Broker>, port: Port) -> Self {
+        Self { broker, port }
+    }
+
+    fn route(&self, code: i32) -> Result<(usize, Lane, Serves, Serve), Rejection> {
+        let unknown = || {
+            let remark = format!(" request type {code} not supported");
+            Rejection::new(response::REQUEST_CODE_NOT_SUPPORTED, remark)
+        };
+        let (at, route) = find(code).ok_or_else(unknown)?;
+        match &route.does {
+            Does::Decline { reason, .. } => {
+                let remark = format!(" request type {code} not supported: {reason}");
+                Err(Rejection::new(response::REQUEST_CODE_NOT_SUPPORTED, remark))
+            }
+            Does::Serve { .. } if self.port == Port::Fast && NOT_FAST.contains(&code) => {
+                Err(unknown())
+            }
+            Does::Serve { lane, serves, handler } => Ok((at, *lane, *serves, *handler)),
+        }
+    }
+}
+
+impl Handler for Dispatcher {
+    fn handle(&self, connection: &Arc<Connection>, command: Command, responder: Responder) {
+        let code = command.code;
+        let placed = self.route(code).and_then(|(at, lane, serves, handler)| {
+            if serves == Serves::Master {
+                self.broker.require_master()?;
+            }
+            Ok((at, self.broker.lanes.place(lane)?, handler))
+        });
+        let (at, place, handler) = match placed {
+            Ok(placed) => placed,
+            Err(rejection) => {
+                tracing::debug!(code, peer = %connection.remote_addr(), remark = rejection.remark, "refused");
+                self.broker.requests.refused_unserved();
+                responder.send(reply::refusal(&rejection));
+                return;
+            }
+        };
+        let mut call = Call {
+            connection: Arc::clone(connection),
+            command,
+            received: Instant::now(),
+            responder: Some(responder),
+        };
+        let broker = Arc::clone(&self.broker);
+        place.run(move || {
+            let span = tracing::debug_span!(
+                "request",
+                code,
+                name = request::name(code).unwrap_or("unknown"),
+                peer = %call.connection.remote_addr(),
+                opaque = call.command.opaque,
+            );
+            let _entered = span.enter();
+            let result = handler(&broker, &mut call);
+            if let Err(rejection) = &result {
+                tracing::debug!(code = rejection.code, remark = rejection.remark, "refused");
+            }
+            broker.requests.served(at, call.received.elapsed(), result.is_err());
+            reply::give(&mut call, result);
+        });
+    }
+
+    fn closed(&self, connection: &Arc<Connection>) {
+        self.broker.connection_closed(connection);
+    }
+}
+
+const fn served(code: i32, lane: Lane, serves: Serves, handler: Serve) -> Route {
+    Route { code, does: Does::Serve { lane, serves, handler } }
+}
+
+const fn for_now(code: i32, reason: &'static str) -> Route {
+    Route { code, does: Does::Decline { reason, for_good: false } }
+}
+
+const fn for_good(code: i32, reason: &'static str) -> Route {
+    Route { code, does: Does::Decline { reason, for_good: true } }
+}
+
+/// Codes that a broker never receives from a sound peer.
+const fn elsewhere(code: i32, reason: &'static str) -> Route {
+    Route { code, does: Does::Decline { reason, for_good: false } }
+}
+
+/// What the fast port lacks (`BrokerController.registerProcessor`).
+const NOT_FAST: [i32; 6] = [
+    request::PULL_MESSAGE,
+    request::LITE_PULL_MESSAGE,
+    request::PEEK_MESSAGE,
+    request::POP_MESSAGE,
+    request::NOTIFICATION,
+    request::POLLING_INFO,
+];
+
+const NAME_SERVER: &str = "this is a name server's code";
+const CONTROLLER: &str = "this is a controller's code; a DLedger group has none";
+const CLIENT: &str = "a broker sends this code, a client receives it";
+const UNUSED: &str = "no Java broker serves it";
+const FILTER_SERVER: &str = "filter servers run code of clients";
+const ROCKSDB: &str = "consume queues are files here";
+const TRANSACTIONS: &str = "transactions do not exist yet";
+const TIMERS: &str = "timer messages do not exist yet; delay levels do";
+const REPLICATION: &str = "replication does not exist yet";
+const CONTROLLER_MODE: &str = "controller mode does not exist; a DLedger group elects its master";
+const CONTAINER: &str = "there is no broker container; start one process for each broker";
+const ACCESS: &str = "access control does not exist yet";
+const COLD_DATA: &str = "flow control of cold reads does not exist yet";
+const REQUEST_REPLY: &str = "request-reply does not exist yet";
+const POP: &str = "pop consumption does not exist yet; use a push or pull consumer";
+const LITE: &str = "lite topics do not exist yet";
+const STATIC_TOPICS: &str = "static topics do not exist yet";
+const TOOLS: &str = "this command does not exist yet";
+const CLIENTS: &str = "client tables do not exist yet";
+
+/// Every request code that Java knows, in ascending order.
+pub(crate) static ROUTES: &[Route] = &[
+    served(request::SEND_MESSAGE, Lane::Inline, Serves::Master, handlers::send::send),
+    served(request::PULL_MESSAGE, Lane::Inline, Serves::Master, handlers::pull::pull),
+    for_now(request::QUERY_MESSAGE, CLIENTS),
+    for_now(request::QUERY_BROKER_OFFSET, UNUSED),
+    for_now(request::QUERY_CONSUMER_OFFSET, CLIENTS),
+    for_now(request::UPDATE_CONSUMER_OFFSET, CLIENTS),
+    served(request::UPDATE_AND_CREATE_TOPIC, Lane::Admin, Serves::Master, handlers::topics::update),
+    for_now(request::UPDATE_AND_CREATE_TOPIC_LIST, TOOLS),
+    served(request::GET_ALL_TOPIC_CONFIG, Lane::Admin, Serves::AnyRole, handlers::topics::all),
+    for_now(request::GET_TOPIC_CONFIG_LIST, UNUSED),
+    for_now(request::GET_TOPIC_NAME_LIST, UNUSED),
+    served(request::UPDATE_BROKER_CONFIG, Lane::Admin, Serves::AnyRole, handlers::config::update),
+    served(request::GET_BROKER_CONFIG, Lane::Admin, Serves::AnyRole, handlers::config::get),
+    for_now(request::TRIGGER_DELETE_FILES, UNUSED),
+    for_now(request::GET_BROKER_RUNTIME_INFO, CLIENTS),
+    for_now(request::SEARCH_OFFSET_BY_TIMESTAMP, CLIENTS),
+    for_now(request::GET_MAX_OFFSET, CLIENTS),
+    for_now(request::GET_MIN_OFFSET, CLIENTS),
+    for_now(request::GET_EARLIEST_MSG_STORETIME, CLIENTS),
+    for_now(request::VIEW_MESSAGE_BY_ID, CLIENTS),
+    for_now(request::HEART_BEAT, CLIENTS),
+    for_now(request::UNREGISTER_CLIENT, CLIENTS),
+    served(
+        request::CONSUMER_SEND_MSG_BACK,
+        Lane::Query,
+        Serves::Master,
+        handlers::send_back::send_back,
+    ),
+    for_now(request::END_TRANSACTION, TRANSACTIONS),
+    for_now(request::GET_CONSUMER_LIST_BY_GROUP, CLIENTS),
+    elsewhere(request::CHECK_TRANSACTION_STATE, CLIENT),
+    elsewhere(request::NOTIFY_CONSUMER_IDS_CHANGED, CLIENT),
+    for_now(request::LOCK_BATCH_MQ, CLIENTS),
+    for_now(request::UNLOCK_BATCH_MQ, CLIENTS),
+    for_now(request::GET_ALL_CONSUMER_OFFSET, REPLICATION),
+    for_now(request::GET_ALL_DELAY_OFFSET, REPLICATION),
+    served(
+        request::CHECK_CLIENT_CONFIG,
+        Lane::Inline,
+        Serves::AnyRole,
+        handlers::pull::check_client_config,
+    ),
+    for_now(request::GET_CLIENT_CONFIG, UNUSED),
+    for_now(request::GET_TIMER_CHECK_POINT, TIMERS),
+    for_now(request::GET_TIMER_METRICS, TIMERS),
+    elsewhere(request::PUT_KV_CONFIG, NAME_SERVER),
+    elsewhere(request::GET_KV_CONFIG, NAME_SERVER),
+    elsewhere(request::DELETE_KV_CONFIG, NAME_SERVER),
+    elsewhere(request::REGISTER_BROKER, NAME_SERVER),
+    elsewhere(request::UNREGISTER_BROKER, NAME_SERVER),
+    elsewhere(request::GET_ROUTEINFO_BY_TOPIC, NAME_SERVER),
+    elsewhere(request::GET_BROKER_CLUSTER_INFO, NAME_SERVER),
+    for_now(request::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, CLIENTS),
+    for_now(request::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, CLIENTS),
+    served(request::GET_TOPIC_STATS_INFO, Lane::Admin, Serves::AnyRole, handlers::topics::stats),
+    for_now(request::GET_CONSUMER_CONNECTION_LIST, CLIENTS),
+    for_now(request::GET_PRODUCER_CONNECTION_LIST, CLIENTS),
+    elsewhere(request::WIPE_WRITE_PERM_OF_BROKER, NAME_SERVER),
+    elsewhere(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NAME_SERVER),
+    for_now(request::DELETE_SUBSCRIPTIONGROUP, CLIENTS),
+    for_now(request::GET_CONSUME_STATS, CLIENTS),
+    for_now(request::SUSPEND_CONSUMER, UNUSED),
+    for_now(request::RESUME_CONSUMER, UNUSED),
+    for_now(request::RESET_CONSUMER_OFFSET_IN_CONSUMER, UNUSED),
+    for_now(request::RESET_CONSUMER_OFFSET_IN_BROKER, UNUSED),
+    for_now(request::ADJUST_CONSUMER_THREAD_POOL, UNUSED),
+    for_now(request::WHO_CONSUME_THE_MESSAGE, UNUSED),
+    served(request::DELETE_TOPIC_IN_BROKER, Lane::Admin, Serves::Master, handlers::topics::delete),
+    elsewhere(request::DELETE_TOPIC_IN_NAMESRV, NAME_SERVER),
+    elsewhere(request::REGISTER_TOPIC_IN_NAMESRV, NAME_SERVER),
+    elsewhere(request::GET_KVLIST_BY_NAMESPACE, NAME_SERVER),
+    elsewhere(request::RESET_CONSUMER_CLIENT_OFFSET, CLIENT),
+    elsewhere(request::GET_CONSUMER_STATUS_FROM_CLIENT, CLIENT),
+    for_now(request::INVOKE_BROKER_TO_RESET_OFFSET, CLIENTS),
+    for_now(request::INVOKE_BROKER_TO_GET_CONSUMER_STATUS, CLIENTS),
+    elsewhere(request::GET_TOPICS_BY_CLUSTER, NAME_SERVER),
+    for_now(request::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, TOOLS),
+    for_now(request::QUERY_TOPIC_CONSUME_BY_WHO, CLIENTS),
+    for_good(request::REGISTER_FILTER_SERVER, FILTER_SERVER),
+    for_good(request::REGISTER_MESSAGE_FILTER_CLASS, FILTER_SERVER),
+    for_now(request::QUERY_CONSUME_TIME_SPAN, TOOLS),
+    elsewhere(request::GET_SYSTEM_TOPIC_LIST_FROM_NS, NAME_SERVER),
+    served(
+        request::GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::topics::system,
+    ),
+    for_now(request::CLEAN_EXPIRED_CONSUMEQUEUE, TOOLS),
+    for_now(request::GET_CONSUMER_RUNNING_INFO, CLIENTS),
+    for_now(request::QUERY_CORRECTION_OFFSET, TOOLS),
+    for_now(request::CONSUME_MESSAGE_DIRECTLY, CLIENTS),
+    served(request::SEND_MESSAGE_V2, Lane::Inline, Serves::Master, handlers::send::send),
+    elsewhere(request::GET_UNIT_TOPIC_LIST, NAME_SERVER),
+    elsewhere(request::GET_HAS_UNIT_SUB_TOPIC_LIST, NAME_SERVER),
+    elsewhere(request::GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, NAME_SERVER),
+    for_now(request::CLONE_GROUP_OFFSET, TOOLS),
+    for_now(request::VIEW_BROKER_STATS_DATA, CLIENTS),
+    for_now(request::CLEAN_UNUSED_TOPIC, TOOLS),
+    for_now(request::GET_BROKER_CONSUME_STATS, TOOLS),
+    elsewhere(request::UPDATE_NAMESRV_CONFIG, NAME_SERVER),
+    elsewhere(request::GET_NAMESRV_CONFIG, NAME_SERVER),
+    served(request::SEND_BATCH_MESSAGE, Lane::Inline, Serves::Master, handlers::send::send),
+    for_now(request::QUERY_CONSUME_QUEUE, TOOLS),
+    elsewhere(request::QUERY_DATA_VERSION, NAME_SERVER),
+    for_now(request::RESUME_CHECK_HALF_MESSAGE, TRANSACTIONS),
+    for_now(request::SEND_REPLY_MESSAGE, REQUEST_REPLY),
+    for_now(request::SEND_REPLY_MESSAGE_V2, REQUEST_REPLY),
+    elsewhere(request::PUSH_REPLY_MESSAGE_TO_CLIENT, CLIENT),
+    elsewhere(request::ADD_WRITE_PERM_OF_BROKER, NAME_SERVER),
+    for_now(request::GET_ALL_PRODUCER_INFO, TOOLS),
+    for_now(request::DELETE_EXPIRED_COMMITLOG, TOOLS),
+    for_now(request::QUERY_TOPICS_BY_CONSUMER, TOOLS),
+    for_now(request::QUERY_SUBSCRIPTION_BY_CONSUMER, TOOLS),
+    served(request::GET_TOPIC_CONFIG, Lane::Admin, Serves::AnyRole, handlers::topics::one),
+    for_now(request::GET_SUBSCRIPTIONGROUP_CONFIG, CLIENTS),
+    for_now(request::UPDATE_AND_GET_GROUP_FORBIDDEN, TOOLS),
+    for_good(request::CHECK_ROCKSDB_CQ_WRITE_PROGRESS, ROCKSDB),
+    for_good(request::EXPORT_ROCKSDB_CONFIG_TO_JSON, ROCKSDB),
+    served(request::LITE_PULL_MESSAGE, Lane::Inline, Serves::Master, handlers::pull::pull),
+    for_now(request::RECALL_MESSAGE, TIMERS),
+    for_now(request::QUERY_ASSIGNMENT, POP),
+    for_now(request::SET_MESSAGE_REQUEST_MODE, POP),
+    for_now(request::GET_ALL_MESSAGE_REQUEST_MODE, REPLICATION),
+    for_now(request::UPDATE_AND_CREATE_STATIC_TOPIC, STATIC_TOPICS),
+    elsewhere(request::GET_BROKER_MEMBER_GROUP, NAME_SERVER),
+    for_now(request::ADD_BROKER, CONTAINER),
+    for_now(request::REMOVE_BROKER, CONTAINER),
+    elsewhere(request::BROKER_HEARTBEAT, NAME_SERVER),
+    for_now(request::NOTIFY_MIN_BROKER_ID_CHANGE, REPLICATION),
+    for_now(request::EXCHANGE_BROKER_HA_INFO, REPLICATION),
+    for_now(request::GET_BROKER_HA_STATUS, REPLICATION),
+    for_now(request::RESET_MASTER_FLUSH_OFFSET, REPLICATION),
+    elsewhere(request::CONTROLLER_ALTER_SYNC_STATE_SET, CONTROLLER),
+    elsewhere(request::CONTROLLER_ELECT_MASTER, CONTROLLER),
+    elsewhere(request::CONTROLLER_REGISTER_BROKER, CONTROLLER),
+    elsewhere(request::CONTROLLER_GET_REPLICA_INFO, CONTROLLER),
+    elsewhere(request::CONTROLLER_GET_METADATA_INFO, CONTROLLER),
+    elsewhere(request::CONTROLLER_GET_SYNC_STATE_DATA, CONTROLLER),
+    for_now(request::GET_BROKER_EPOCH_CACHE, CONTROLLER_MODE),
+    for_now(request::NOTIFY_BROKER_ROLE_CHANGED, CONTROLLER_MODE),
+    elsewhere(request::UPDATE_CONTROLLER_CONFIG, CONTROLLER),
+    elsewhere(request::GET_CONTROLLER_CONFIG, CONTROLLER),
+    elsewhere(request::CLEAN_BROKER_DATA, CONTROLLER),
+    elsewhere(request::CONTROLLER_GET_NEXT_BROKER_ID, CONTROLLER),
+    elsewhere(request::CONTROLLER_APPLY_BROKER_ID, CONTROLLER),
+    elsewhere(request::BROKER_CLOSE_CHANNEL_REQUEST, CONTROLLER),
+    elsewhere(request::CHECK_NOT_ACTIVE_BROKER_REQUEST, CONTROLLER),
+    elsewhere(request::GET_BROKER_LIVE_INFO_REQUEST, CONTROLLER),
+    elsewhere(request::GET_SYNC_STATE_DATA_REQUEST, CONTROLLER),
+    elsewhere(request::RAFT_BROKER_HEART_BEAT_EVENT_REQUEST, CONTROLLER),
+    for_now(request::UPDATE_COLD_DATA_FLOW_CTR_CONFIG, COLD_DATA),
+    for_now(request::REMOVE_COLD_DATA_FLOW_CTR_CONFIG, COLD_DATA),
+    for_now(request::GET_COLD_DATA_FLOW_CTR_INFO, COLD_DATA),
+    for_now(request::SET_COMMITLOG_READ_MODE, COLD_DATA),
+    for_now(request::AUTH_CREATE_USER, ACCESS),
+    for_now(request::AUTH_UPDATE_USER, ACCESS),
+    for_now(request::AUTH_DELETE_USER, ACCESS),
+    for_now(request::AUTH_GET_USER, ACCESS),
+    for_now(request::AUTH_LIST_USER, ACCESS),
+    for_now(request::AUTH_CREATE_ACL, ACCESS),
+    for_now(request::AUTH_UPDATE_ACL, ACCESS),
+    for_now(request::AUTH_DELETE_ACL, ACCESS),
+    for_now(request::AUTH_GET_ACL, ACCESS),
+    for_now(request::AUTH_LIST_ACL, ACCESS),
+    for_now(request::SWITCH_TIMER_ENGINE, TIMERS),
+    for_now(request::POP_MESSAGE, POP),
+    for_now(request::ACK_MESSAGE, POP),
+    for_now(request::PEEK_MESSAGE, POP),
+    for_now(request::CHANGE_MESSAGE_INVISIBLETIME, POP),
+    for_now(request::NOTIFICATION, POP),
+    for_now(request::POLLING_INFO, POP),
+    for_now(request::POP_ROLLBACK, POP),
+    for_now(request::POP_LITE_MESSAGE, LITE),
+    for_now(request::LITE_SUBSCRIPTION_CTL, LITE),
+    for_now(request::ACK_LITE_MESSAGE, LITE),
+    for_now(request::NOTIFY_UNSUBSCRIBE_LITE, LITE),
+    for_now(request::GET_BROKER_LITE_INFO, LITE),
+    for_now(request::GET_PARENT_TOPIC_INFO, LITE),
+    for_now(request::GET_LITE_TOPIC_INFO, LITE),
+    for_now(request::GET_LITE_CLIENT_INFO, LITE),
+    for_now(request::GET_LITE_GROUP_INFO, LITE),
+    for_now(request::TRIGGER_LITE_DISPATCH, LITE),
+    for_now(request::BATCH_ACK_MESSAGE, POP),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_that_java_knows_is_served_or_declined() {
+        let ours: Vec<i32> = ROUTES.iter().map(|route| route.code).collect();
+        let java: Vec<i32> = request::ALL.iter().map(|(code, _)| *code).collect();
+        assert_eq!(ours, java, "in the same, ascending order");
+    }
+
+    #[test]
+    fn only_four_codes_are_declined_for_good() {
+        let for_good: Vec<i32> = ROUTES
+            .iter()
+            .filter(|route| matches!(route.does, Does::Decline { for_good: true, .. }))
+            .map(|route| route.code)
+            .collect();
+        assert_eq!(for_good, [301, 302, 354, 355]);
+    }
+
+    #[test]
+    fn a_line_is_found_by_its_code() {
+        for (at, route) in ROUTES.iter().enumerate() {
+            assert_eq!(find(route.code).map(|(found, _)| found), Some(at));
+        }
+        assert!(find(4711).is_none());
+    }
+}
