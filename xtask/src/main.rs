@@ -5,11 +5,13 @@ mod stages;
 mod tidy;
 
 use std::{
+    fs::File,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
 /// Development tasks of the workspace.
@@ -81,8 +83,21 @@ fn fix(root: &Path) -> Result<()> {
     cargo(root, &["fmt", "--all"])
 }
 
+/// docs/config.md, from the broker's table of keys; a test of the broker checks that it is in step.
 fn docs(root: &Path) -> Result<()> {
-    bail!("{}: no document is derived from a table yet", root.display())
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let made = Command::new(cargo)
+        .args(["run", "--quiet", "--package", "broker", "--example", "config_md"])
+        .current_dir(root)
+        .output()
+        .context("starting the broker's example config_md")?;
+    let complaint = String::from_utf8_lossy(&made.stderr);
+    ensure!(made.status.success(), "config_md ended with {}: {complaint}", made.status);
+    let path = root.join("docs").join("config.md");
+    let mut file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+    file.write_all(&made.stdout).with_context(|| format!("writing {}", path.display()))?;
+    println!("wrote {}", path.display());
+    Ok(())
 }
 
 /// Runs cargo with `arguments` in `root` and waits for it.

@@ -7,7 +7,6 @@
 //   consume TOPIC GROUP COUNT            by a push consumer; then waits whether more come
 // A line of a ledger: sequence number, queue id, queue offset, message id by offset.
 import java.io.*;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
@@ -178,7 +177,8 @@ public class Ledger {
     for (int tries = 0; tries < 40; tries++) { // The index follows the log.
       try {
         byte[] byId = producer.viewMessage(topic, entry.id).getBody();
-        if (!Arrays.equals(byId, body(entry.sequence))) return fault("another body by id: " + entry);
+        if (!Arrays.equals(byId, body(entry.sequence)))
+          return fault("another body by id: " + entry);
         if (!byKey) return 0;
         List<MessageExt> found =
             producer.queryMessage(topic, key, 32, 0, Long.MAX_VALUE).getMessageList();

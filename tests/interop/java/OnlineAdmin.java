@@ -113,8 +113,7 @@ public class OnlineAdmin {
     CASES.put(
         "consumer_connection",
         scene -> {
-          ConsumerConnection connection =
-              scene.admin.examineConsumerConnectionInfo(scene.group);
+          ConsumerConnection connection = scene.admin.examineConsumerConnectionInfo(scene.group);
           check(connection.getConnectionSet().size() == 1, "connections");
           Connection only = connection.getConnectionSet().iterator().next();
           check(only.getClientId().equals(scene.clientId()), "client " + only.getClientId());
@@ -129,7 +128,9 @@ public class OnlineAdmin {
               "the producer's heartbeat",
               () -> {
                 try {
-                  return scene.admin.examineProducerConnectionInfo(group, scene.topic)
+                  return scene
+                          .admin
+                          .examineProducerConnectionInfo(group, scene.topic)
                           .getConnectionSet()
                           .size()
                       == 1;

@@ -6,6 +6,17 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{TOOLS, folder, libraries, node::Product, process::Process};
 
+/// Sources of the suite of the Java client.
+const SUITE: [&str; 7] = [
+    "Suite.java",
+    "Checks.java",
+    "Scene.java",
+    "Sending.java",
+    "Consuming.java",
+    "Redelivery.java",
+    "Queries.java",
+];
+
 /// Where a suite finds what it talks to.
 #[derive(Debug, Clone)]
 pub struct Address {
@@ -31,7 +42,7 @@ impl Suite {
     /// Where the client cannot be fetched or the suite not compiled.
     pub fn java(name: &'static str, version: &str) -> Result<Self> {
         let class_path = libraries::class_path("rocketmq-client", version)?;
-        let class_path = libraries::compile(name, &["Suite.java"], &class_path)?;
+        let class_path = libraries::compile(name, &SUITE, &class_path)?;
         let command = java(&class_path, "Suite");
         Ok(Self { name, command, limit: Duration::from_secs(300) })
     }
