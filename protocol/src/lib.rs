@@ -28,3 +28,6 @@ pub mod version;
 pub use command::{Command, HeaderEncoding, flag};
 pub use ext_fields::ExtFields;
 pub use language::Language;
+
+#[cfg(test)]
+mod proptests;

@@ -109,14 +109,6 @@ pub fn validate_topic(topic: &str) -> Result<(), NameError> {
     validate_length("topic", topic, MAX_TOPIC)
 }
 
-/// The same by another name: for clients, whose own check says the same.
-///
-/// # Errors
-/// See [`validate_topic`].
-pub fn check_topic(topic: &str) -> Result<(), NameError> {
-    validate_topic(topic)
-}
-
 /// Whether a group's name is one.
 ///
 /// # Errors

@@ -9,16 +9,26 @@ use serde::{
 };
 
 use super::FrameError;
-use crate::{Command, ExtFields, HeaderEncoding, Language};
+use crate::{Command, ExtFields, HeaderEncoding, Language, json};
 
 /// Reads a header. Unknown keys are skipped, of a repeated key the last value counts, and numbers,
 /// booleans and nulls are taken where texts belong, as fastjson does.
+///
+/// What is not JSON in the strict sense is tried once more as fastjson would read it, which also
+/// replaces bytes that are not UTF-8.
 pub(super) fn decode(header: &[u8]) -> Result<Command, FrameError> {
+    let broken = match strict(header) {
+        Ok(command) => return Ok(command),
+        Err(broken) => FrameError::Json(broken.to_string()),
+    };
+    let lenient = json::parse(header).map_err(|_no_better| broken.clone())?;
+    lenient.deserialize_map(HeaderVisitor).map_err(|_no_better| broken)
+}
+
+fn strict(header: &[u8]) -> serde_json::Result<Command> {
     let mut reader = serde_json::Deserializer::from_slice(header);
-    let command = reader
-        .deserialize_map(HeaderVisitor)
-        .map_err(|error| FrameError::Json(error.to_string()))?;
-    reader.end().map_err(|error| FrameError::Json(error.to_string()))?;
+    let command = reader.deserialize_map(HeaderVisitor)?;
+    reader.end()?;
     Ok(command)
 }
 

@@ -93,6 +93,20 @@ fn loosely_typed_json_headers_are_read() {
 }
 
 #[test]
+fn headers_that_only_fastjson_reads_are_read() {
+    let header = "{code:11,'opaque':7,\"extFields\":{topic:'t','raw':\"a\nb\",},}";
+    let command = decode(&mut json_frame(header), 4096).unwrap().unwrap();
+    assert_eq!((command.code, command.opaque), (11, 7));
+    assert_eq!(command.field("topic"), Some("t"));
+    assert_eq!(command.field("raw"), Some("a\nb"));
+    let mut frame = json_frame("{\"remark\":\"?\"}");
+    let at = frame.iter().position(|&byte| byte == b'?').unwrap();
+    frame[at] = 0xFF;
+    let command = decode(&mut frame, 4096).unwrap().unwrap();
+    assert_eq!(command.remark.as_deref(), Some("\u{fffd}"));
+}
+
+#[test]
 fn broken_json_headers_are_refused() {
     for header in ["", "[]", "{", r#"{"code":99999999999}"#, r#"{"code":"x"}"#, "{} x"] {
         let error = decode(&mut json_frame(header), 4096).unwrap_err();
