@@ -266,8 +266,7 @@ impl Broker {
     /// A connection has ended: whatever hangs on it goes.
     pub(crate) fn connection_closed(&self, connection: &Arc<Connection>) {
         drop(self.hold.closed(connection.id()));
-        self.producers.closed(connection.id());
-        drop(self.consumers.closed(connection.id()));
+        self.client_gone(connection);
     }
 }
 

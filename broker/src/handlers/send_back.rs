@@ -61,15 +61,12 @@ fn check(
 ) -> Result<Arc<SubscriptionGroupConfig>, Rejection> {
     let config = broker.config();
     let name = &request.group;
-    let group = broker
-        .groups
-        .find_or_create(name, config.auto_create_subscription_group)
-        .ok_or_else(|| {
-            Rejection::new(
-                response::SUBSCRIPTION_GROUP_NOT_EXIST,
-                format!("subscription group not exist, {name} \n{SEE_FAQ}"),
-            )
-        })?;
+    let group = broker.group(name).ok_or_else(|| {
+        Rejection::new(
+            response::SUBSCRIPTION_GROUP_NOT_EXIST,
+            format!("subscription group not exist, {name} \n{SEE_FAQ}"),
+        )
+    })?;
     if config.broker_permission & perm::WRITE == 0 {
         return Err(Rejection::new(
             response::NO_PERMISSION,

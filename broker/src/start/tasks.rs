@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::{broker::Broker, handlers::pull};
+use crate::{broker::Broker, handlers::pull, housekeeping};
 
 /// Starts the tasks; they end when the set is shut down.
 pub(super) fn start(broker: &Arc<Broker>) -> JoinSet<()> {
@@ -30,19 +30,16 @@ pub(super) fn start(broker: &Arc<Broker>) -> JoinSet<()> {
         }
     });
     let it = Arc::clone(broker);
-    tasks.spawn(async move {
-        let mut second = interval(Duration::from_secs(1));
-        loop {
-            second.tick().await;
-            it.stats.tick();
-            it.locks.sweep(Instant::now());
-        }
-    });
+    tasks.spawn(housekeeping::run(it));
     tasks
 }
 
 /// Writes the tables that are written from time to time.
-pub(super) fn write_tables(_broker: &Arc<Broker>) {}
+pub(super) fn write_tables(broker: &Arc<Broker>) {
+    if let Err(error) = housekeeping::flush(broker) {
+        tracing::error!(%error, "consumer offsets or groups could not be written");
+    }
+}
 
 fn interval(period: Duration) -> tokio::time::Interval {
     let mut interval = tokio::time::interval(period);

@@ -75,8 +75,7 @@ fn check_group(
     pull: &PullMessageRequest,
 ) -> Result<Arc<SubscriptionGroupConfig>, Rejection> {
     let name = &pull.consumer_group;
-    let auto = broker.config().auto_create_subscription_group;
-    let group = broker.groups.find_or_create(name, auto).ok_or_else(|| {
+    let group = broker.group(name).ok_or_else(|| {
         Rejection::new(
             response::SUBSCRIPTION_GROUP_NOT_EXIST,
             format!("subscription group [{name}] does not exist, \n{SEE_FAQ}"),

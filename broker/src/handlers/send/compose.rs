@@ -180,8 +180,7 @@ impl Send {
         (version, group): (i32, &str),
         record: &mut MessageRecord,
     ) -> Result<bool, Rejection> {
-        let auto = self.config.auto_create_subscription_group;
-        let found = broker.groups.find_or_create(group, auto).ok_or_else(|| {
+        let found = broker.group(group).ok_or_else(|| {
             Rejection::new(
                 response::SUBSCRIPTION_GROUP_NOT_EXIST,
                 format!("subscription group not exist, {group}\n{SEE_FAQ}"),
