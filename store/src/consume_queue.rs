@@ -1,12 +1,12 @@
 //! One consume queue: the offsets of a queue and where each of its messages lies.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     io,
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use crate::{placement::QueueEnd, unit::Unit};
+use crate::{placement::QueueEnd, unit::Unit, unit_files::UnitFiles};
 
 /// The units of one queue. The dispatcher alone adds to it.
 #[derive(Debug)]
@@ -14,15 +14,27 @@ pub(crate) struct ConsumeQueue {
     topic: Arc<str>,
     id: u32,
     serial: usize,
+    files: UnitFiles,
     state: RwLock<State>,
-    files: Mutex<BTreeMap<u64, Unit>>,
+}
+
+/// What is known of a queue beside its units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct QueueState {
+    /// Offset of the first unit.
+    pub(crate) min: u64,
+    /// The end.
+    pub(crate) end: QueueEnd,
+    /// Physical offset of the last message; `None` where there is no unit.
+    pub(crate) last_physical: Option<u64>,
+    /// Messages before this log position were deleted with their topic.
+    pub(crate) cleared_below: u64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    min: u64,
-    end: QueueEnd,
-    /// Units just before `end.next`, without a gap.
+    known: QueueState,
+    /// Units just before `known.end.next`, without a gap.
     recent: VecDeque<Packed>,
 }
 
@@ -34,8 +46,8 @@ struct Packed {
 }
 
 impl ConsumeQueue {
-    pub(crate) fn new(topic: Arc<str>, id: u32, serial: usize) -> Self {
-        Self { topic, id, serial, state: RwLock::default(), files: Mutex::default() }
+    pub(crate) fn new(topic: Arc<str>, id: u32, serial: usize, files: UnitFiles) -> Self {
+        Self { topic, id, serial, files, state: RwLock::default() }
     }
 
     pub(crate) fn topic(&self) -> &Arc<str> {
@@ -51,72 +63,138 @@ impl ConsumeQueue {
         self.serial
     }
 
-    pub(crate) fn min(&self) -> u64 {
-        self.read().min
+    pub(crate) fn files(&self) -> &UnitFiles {
+        &self.files
     }
 
-    pub(crate) fn next(&self) -> u64 {
-        self.read().end.next
+    pub(crate) fn state(&self) -> QueueState {
+        self.read().known
     }
 
-    pub(crate) fn end(&self) -> QueueEnd {
-        self.read().end
+    /// Sets what recovery found.
+    pub(crate) fn restore(&self, state: QueueState) {
+        self.write_state().known = state;
     }
 
     /// First and next offset at one moment.
     pub(crate) fn range(&self) -> (u64, u64) {
-        let state = self.read();
-        (state.min, state.end.next)
+        let known = self.state();
+        (known.min, known.end.next)
     }
 
-    /// Writes units without showing them yet.
-    pub(crate) fn write(&self, units: &[Unit]) -> io::Result<()> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.extend(units.iter().map(|unit| (unit.offset, *unit)));
-        Ok(())
-    }
-
-    /// Shows units that were written.
+    /// Shows units that were written. Without units, all that the end passed over is deleted.
     pub(crate) fn publish(&self, units: &[Unit], end: QueueEnd) {
         let mut state = self.write_state();
-        if let Some(first) = units.first() {
-            if first.offset != state.end.next {
-                state.recent.clear();
-            }
-            if state.min == state.end.next {
-                state.min = first.offset;
-            }
+        let first = units.first().map_or(end.next, |unit| unit.offset);
+        if first != state.known.end.next {
+            state.recent.clear();
+        }
+        if state.known.min == state.known.end.next {
+            state.known.min = first;
         }
         state.recent.extend(units.iter().map(Packed::from));
-        state.end = end;
+        state.known.end = end;
+        if let Some(last) = units.last() {
+            state.known.last_physical = Some(last.physical);
+        }
     }
 
     /// Up to `max` units from `from` on, where they are in memory.
     pub(crate) fn recent(&self, from: u64, max: usize) -> Option<Vec<Unit>> {
         let state = self.read();
-        let first = state.end.next - state.recent.len() as u64;
+        let first = state.known.end.next.checked_sub(state.recent.len() as u64)?;
         let skip = usize::try_from(from.checked_sub(first)?).ok()?;
         let units = state.recent.iter().skip(skip).take(max);
         Some(units.zip(from..).map(|(packed, offset)| packed.unit(offset)).collect())
     }
 
-    /// Up to `max` units from `from` on; fewer where the range in memory begins.
+    /// Up to `max` units from `from` on, from memory or from the files. A unit that cannot be read
+    /// ends the run.
     pub(crate) fn units(&self, from: u64, max: usize) -> io::Result<Vec<Unit>> {
         if let Some(units) = self.recent(from, max) {
             return Ok(units);
         }
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(files.range(from..self.next()).take(max).map(|(_, unit)| *unit).collect())
+        let (min, next) = self.range();
+        let from = from.max(min);
+        self.files.read(from, next.saturating_sub(from).min(max as u64))
     }
 
-    /// Drops from memory the units of messages before `physical`.
-    pub(crate) fn forget_before(&self, physical: u64) {
+    /// Drops from memory the units of messages before `physical`; true where some are left.
+    pub(crate) fn forget_before(&self, physical: u64) -> bool {
         let mut state = self.write_state();
         let old = state.recent.partition_point(|packed| packed.physical < physical);
         state.recent.drain(..old);
         if state.recent.capacity() > 64 && state.recent.len() < state.recent.capacity() / 4 {
             state.recent.shrink_to_fit();
         }
+        !state.recent.is_empty()
+    }
+
+    /// Offset of the first unit whose message begins at or behind `physical`.
+    pub(crate) fn first_from(&self, physical: u64) -> io::Result<u64> {
+        let (mut low, mut high) = self.range();
+        if low < high && self.begins_from(low, physical)? {
+            return Ok(low);
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.begins_from(middle, physical)? {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Whether the first message at or behind `offset` begins at or behind `physical`.
+    fn begins_from(&self, offset: u64, physical: u64) -> io::Result<bool> {
+        let mut many = 1;
+        let mut at = offset;
+        loop {
+            let units = self.units(at, many)?;
+            if let Some(unit) = units.iter().find(|unit| !unit.is_blank()) {
+                return Ok(unit.physical >= physical);
+            }
+            if units.is_empty() {
+                return Ok(false);
+            }
+            at += units.len() as u64;
+            many = 4096;
+        }
+    }
+
+    /// Raises the first offset; true where it changed.
+    pub(crate) fn raise_min(&self, min: u64) -> bool {
+        let mut state = self.write_state();
+        let raised = min.min(state.known.end.next);
+        let changed = raised > state.known.min;
+        if changed {
+            state.known.min = raised;
+            let known = state.known;
+            if known.min == known.end.next {
+                state.known.last_physical = None;
+            }
+        }
+        changed
+    }
+
+    /// Deletes the messages before log position `position` and keeps the next offset.
+    pub(crate) fn clear(&self, position: u64) {
+        let mut state = self.write_state();
+        state.recent = VecDeque::new();
+        state.known.min = state.known.end.next;
+        state.known.last_physical = None;
+        state.known.cleared_below = position;
+    }
+
+    /// The log begins behind all its messages: the next record decides where the queue goes on.
+    pub(crate) fn unanchor(&self) {
+        let mut state = self.write_state();
+        state.recent = VecDeque::new();
+        state.known.min = state.known.end.next;
+        state.known.last_physical = None;
+        state.known.end.anchored = false;
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -125,6 +203,13 @@ impl ConsumeQueue {
 
     fn write_state(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueState {
+    /// True where a deleted topic left no message.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.cleared_below > 0 && self.min == self.end.next
     }
 }
 

@@ -1,8 +1,7 @@
 //! The dispatcher: reads committed records in order and derives queues and index from them.
 
 use std::{
-    collections::HashMap,
-    collections::VecDeque,
+    collections::{HashMap, HashSet, VecDeque},
     io,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -15,12 +14,13 @@ use protocol::message::{
 };
 
 use crate::{
-    append_log::{AppendLog, ReadError},
-    consume_queue::ConsumeQueue,
+    append_log::{AppendLog, HEADROOM, ReadError, Run},
+    consume_queue::{ConsumeQueue, QueueState},
     delay_level::DelayLevels,
-    derived::Derived,
+    derived::{Derived, Progress},
+    index_file::Key,
     placement::QueueEnd,
-    record::Record,
+    record::{Record, store_timestamp},
     unit::Unit,
 };
 
@@ -56,18 +56,26 @@ pub trait ArrivalListener: Send + Sync {
 const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 /// Bytes of records dispatched together.
 const BATCH_BYTES: usize = 1 << 20;
-/// How long the dispatcher sleeps at most when nothing is committed.
-const IDLE: Duration = Duration::from_millis(100);
 /// How long it waits after a failure before it tries again.
 const AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// The state of the dispatcher's thread.
 pub(crate) struct Dispatcher<T> {
-    pub(crate) log: Arc<dyn AppendLog<T>>,
-    pub(crate) derived: Arc<Derived>,
-    pub(crate) listener: Arc<dyn ArrivalListener>,
-    /// Queues that have units in memory, with the log position at which they were listed.
-    pub(crate) listed: VecDeque<(u64, Arc<ConsumeQueue>)>,
+    log: Arc<dyn AppendLog<T>>,
+    derived: Arc<Derived>,
+    listener: Arc<dyn ArrivalListener>,
+    /// Queues that have units in memory, each once, with the log position at which it was listed.
+    listed: VecDeque<(u64, Arc<ConsumeQueue>)>,
+    serials: HashSet<usize>,
+}
+
+/// What a batch of records adds.
+#[derive(Default)]
+struct Additions {
+    queues: Vec<Added>,
+    places: HashMap<usize, usize>,
+    keys: Vec<Key>,
+    arrivals: Vec<Arrival>,
 }
 
 /// Units of one queue that a batch adds.
@@ -75,33 +83,49 @@ struct Added {
     queue: Arc<ConsumeQueue>,
     units: Vec<Unit>,
     end: QueueEnd,
+    cleared_below: u64,
 }
 
 impl<T: Send> Dispatcher<T> {
+    pub(crate) fn new(
+        log: Arc<dyn AppendLog<T>>,
+        derived: Arc<Derived>,
+        listener: Arc<dyn ArrivalListener>,
+    ) -> Self {
+        Self { log, derived, listener, listed: VecDeque::new(), serials: HashSet::new() }
+    }
+
     /// Runs until the store stops.
     pub(crate) fn run(mut self) {
+        let idle = self.derived.options.idle_wait;
         while !self.derived.stopping.load(Ordering::Acquire) {
             let position = self.derived.dispatched();
-            let committed = self.log.wait_committed(position, IDLE);
-            if committed > position && self.step(position).is_err() {
+            let committed = self.log.wait_committed(position, idle);
+            if committed > position && !self.step(position) {
                 std::thread::sleep(AFTER_FAILURE);
             }
         }
     }
 
-    /// Dispatches one batch. An error was logged; the same batch is tried again.
-    fn step(&mut self, position: u64) -> Result<(), ()> {
+    /// Dispatches one batch. False where it has to be tried again; the cause was logged.
+    fn step(&mut self, position: u64) -> bool {
         match self.log.read_forward(position, BATCH_BYTES) {
             Ok(run) => {
-                let arrivals = self.derive(&run.records).map_err(|error| {
-                    tracing::error!(position, %error, "derived files cannot be written; trying again");
-                })?;
-                self.derived.set_dispatched(run.next);
-                if !arrivals.is_empty() {
-                    self.listener.arrived(&arrivals);
+                let derived = Arc::clone(&self.derived);
+                let mut progress = derived.progress();
+                let mut additions = self.collect(&run.records);
+                let written = self.show(&mut additions, &run, &mut progress);
+                drop(progress);
+                // Also after a failure: what was shown is not told of a second time.
+                if !additions.arrivals.is_empty() {
+                    self.listener.arrived(&additions.arrivals);
                 }
-                self.forget(run.next);
-                Ok(())
+                self.forget(&additions, run.next);
+                if let Err(error) = &written {
+                    derived.counters.write_errors.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(position, %error, "derived files cannot be written; trying again");
+                }
+                written.is_ok()
             }
             Err(ReadError::OutOfRange { min, .. }) if position < min => {
                 tracing::warn!(
@@ -109,53 +133,104 @@ impl<T: Send> Dispatcher<T> {
                     min,
                     "log was trimmed past the dispatcher; going on at its start"
                 );
-                self.derived.set_dispatched(min);
-                Ok(())
+                let derived = Arc::clone(&self.derived);
+                let _progress = derived.progress();
+                derived.skip_to(min);
+                true
             }
             Err(error) => {
                 tracing::error!(position, %error, "log cannot be dispatched; trying again");
-                Err(())
+                false
             }
         }
     }
 
-    fn derive(&self, records: &[(u64, Bytes)]) -> io::Result<Vec<Arrival>> {
-        let mut added: Vec<Added> = Vec::new();
-        let mut places = HashMap::new();
-        let mut arrivals = Vec::with_capacity(records.len());
+    fn collect(&self, records: &[(u64, Bytes)]) -> Additions {
+        let mut additions = Additions::default();
         for (physical, bytes) in records {
-            let record = match Record::read(bytes) {
-                Ok(record) => record,
+            match Record::read(bytes) {
+                Ok(record) => self.add(&mut additions, &record, *physical),
                 Err(error) => {
                     self.derived.counters.unreadable.fetch_add(1, Ordering::Relaxed);
                     tracing::error!(physical, %error, "committed record cannot be dispatched");
-                    continue;
                 }
-            };
-            if !record.is_queued() {
-                continue;
             }
-            let queue = self.derived.queues.find_or_make(record.topic, record.queue_id);
-            let place = *places.entry(queue.serial()).or_insert_with(|| {
-                let end = queue.end();
-                added.push(Added { queue, units: Vec::new(), end });
-                added.len() - 1
-            });
-            let Some(added) = added.get_mut(place) else { continue };
-            arrivals.extend(self.add(added, &record, *physical));
         }
-        for added in &added {
-            added.queue.write(&added.units)?;
-        }
-        for added in &added {
-            added.queue.publish(&added.units, added.end);
-        }
-        Ok(arrivals)
+        additions
     }
 
-    fn add(&self, added: &mut Added, record: &Record<'_>, physical: u64) -> Option<Arrival> {
-        let (before, recorded) = (added.end, record.queue_offset);
-        let offset = added.end.fold(recorded, physical, record.total_size)?;
+    /// Writes what a batch adds, and then shows it.
+    fn show(
+        &self,
+        additions: &mut Additions,
+        run: &Run,
+        progress: &mut Progress,
+    ) -> io::Result<()> {
+        for added in &additions.queues {
+            if let Err(error) = added.queue.files().write(&added.units) {
+                additions.arrivals.clear();
+                additions.queues.clear();
+                return Err(error);
+            }
+        }
+        for added in &additions.queues {
+            added.queue.publish(&added.units, added.end);
+        }
+        self.derived.index.add(&additions.keys)?;
+        let step = self.derived.sample_step();
+        for (physical, bytes) in &run.records {
+            if let Some(stored) = store_timestamp(bytes) {
+                progress.store_timestamp = progress.store_timestamp.max(stored);
+                progress.timeline.note(physical.saturating_sub(HEADROOM as u64), stored, step);
+            }
+        }
+        self.derived.set_dispatched(run.next);
+        Ok(())
+    }
+
+    fn add(&self, additions: &mut Additions, record: &Record<'_>, physical: u64) {
+        let properties = record.properties();
+        self.derived.index.collect(record, physical, &properties, &mut additions.keys);
+        if !record.is_queued() {
+            return;
+        }
+        let queue = self.derived.queues.find_or_make(record.topic, record.queue_id);
+        let queues = &mut additions.queues;
+        let place = *additions.places.entry(queue.serial()).or_insert_with(|| {
+            let QueueState { end, cleared_below, .. } = queue.state();
+            queues.push(Added { queue, units: Vec::new(), end, cleared_below });
+            queues.len() - 1
+        });
+        let Some(added) = queues.get_mut(place) else { return };
+        let before = added.end;
+        let Some(offset) = added.end.fold(record.queue_offset, physical, record.total_size) else {
+            return;
+        };
+        if physical < added.cleared_below {
+            return;
+        }
+        self.compare(record, before, offset);
+        if before.anchored {
+            added.units.extend((before.next..offset).map(Unit::blank));
+        }
+        let tags_code = tags_code(record, &properties, &self.derived.options.delay_levels);
+        let size = record.total_size;
+        added.units.push(Unit { offset, physical, size, tags_code });
+        additions.arrivals.push(Arrival {
+            topic: Arc::clone(added.queue.topic()),
+            queue_id: added.queue.id(),
+            offset,
+            next_offset: offset + 1,
+            tags_code,
+            physical,
+            size,
+            store_timestamp: record.store_timestamp,
+        });
+    }
+
+    /// The log alone assigns offsets, so a difference means a log that a killed Java broker wrote.
+    fn compare(&self, record: &Record<'_>, before: QueueEnd, offset: u64) {
+        let recorded = record.queue_offset;
         if offset != recorded || (before.anchored && offset != before.next) {
             self.derived.counters.misplaced.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
@@ -167,32 +242,24 @@ impl<T: Send> Dispatcher<T> {
                 "recorded queue offset differs from the next unit"
             );
         }
-        if before.anchored {
-            added.units.extend((before.next..offset).map(Unit::blank));
-        }
-        let tags_code = tags_code(record, &record.properties(), &self.derived.options.delay_levels);
-        added.units.push(Unit { offset, physical, size: record.total_size, tags_code });
-        Some(Arrival {
-            topic: Arc::clone(added.queue.topic()),
-            queue_id: added.queue.id(),
-            offset,
-            next_offset: offset + 1,
-            tags_code,
-            physical,
-            size: record.total_size,
-            store_timestamp: record.store_timestamp,
-        })
     }
 
     /// Drops units from memory whose messages lie far behind the log's end.
-    fn forget(&mut self, end: u64) {
-        let window = self.derived.options.recent_log_bytes;
-        while let Some((listed, queue)) = self.listed.front() {
-            if listed.saturating_add(window) > end {
-                break;
+    fn forget(&mut self, additions: &Additions, end: u64) {
+        for added in &additions.queues {
+            if self.serials.insert(added.queue.serial()) {
+                self.listed.push_back((end, Arc::clone(&added.queue)));
             }
-            queue.forget_before(end - window);
-            self.listed.pop_front();
+        }
+        let window = self.derived.options.recent_log_bytes;
+        while let Some((_, queue)) =
+            self.listed.pop_front_if(|(listed, _)| listed.saturating_add(window) <= end)
+        {
+            if queue.forget_before(end - window) {
+                self.listed.push_back((end, queue));
+            } else {
+                self.serials.remove(&queue.serial());
+            }
         }
     }
 }

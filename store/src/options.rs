@@ -1,12 +1,16 @@
 //! How a store is opened.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use segment::{RealVfs, Vfs};
 
 use crate::{delay_level::DelayLevels, retention::RetentionPolicy};
 
 /// Settings of a store; `new` gives Java's defaults.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
+    /// The disk.
+    pub vfs: Arc<dyn Vfs>,
     /// Root of the store (`storePathRootDir`): consumequeue/, index/, checkpoint and abort lie in it.
     pub root: PathBuf,
     /// Bytes of one consume-queue file (`mappedFileSizeConsumeQueue`), rounded up to whole units.
@@ -28,6 +32,8 @@ pub struct StoreOptions {
     pub recent_log_bytes: u64,
     /// How often the place that the derived files have reached is written down.
     pub mark_interval: Duration,
+    /// How long the dispatcher sleeps at most when nothing is committed; a stop waits as long.
+    pub idle_wait: Duration,
     /// Bounds of one read of a queue.
     pub limits: PullLimits,
     /// When messages expire.
@@ -66,6 +72,7 @@ impl StoreOptions {
     /// Java's defaults for a store under `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
+            vfs: Arc::new(RealVfs),
             root: root.into(),
             consume_queue_file_size: 300_000 * 20,
             index_slots: 5_000_000,
@@ -74,8 +81,9 @@ impl StoreOptions {
             delay_levels: DelayLevels::default(),
             log_file_size: 1 << 30,
             in_memory_bytes: machine_memory() / 100 * 40,
-            recent_log_bytes: 64 << 20,
-            mark_interval: Duration::from_secs(2),
+            recent_log_bytes: 32 << 20,
+            mark_interval: Duration::from_secs(5),
+            idle_wait: Duration::from_millis(100),
             limits: PullLimits::default(),
             retention: RetentionPolicy::default(),
         }

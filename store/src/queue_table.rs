@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
@@ -10,37 +11,58 @@ use std::{
 
 use dashmap::DashMap;
 
-use crate::consume_queue::ConsumeQueue;
+use crate::{
+    consume_queue::ConsumeQueue, handles::Handles, options::StoreOptions, unit::UNIT_BYTES,
+    unit_files::UnitFiles,
+};
+
+/// Files of queues that are open at once.
+const OPEN_FILES: usize = 256;
 
 /// Finds a queue by topic and id without copying either.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct QueueTable {
     topics: DashMap<Arc<str>, Topic>,
     serial: AtomicUsize,
+    directory: PathBuf,
+    per_file: u64,
+    handles: Arc<Handles>,
 }
 
 type Topic = Arc<RwLock<BTreeMap<u32, Arc<ConsumeQueue>>>>;
 
 impl QueueTable {
+    pub(crate) fn new(options: &StoreOptions) -> Self {
+        Self {
+            topics: DashMap::new(),
+            serial: AtomicUsize::new(0),
+            directory: options.root.join("consumequeue"),
+            per_file: options.consume_queue_file_size.div_ceil(UNIT_BYTES).max(1),
+            handles: Arc::new(Handles::new(Arc::clone(&options.vfs), OPEN_FILES)),
+        }
+    }
+
+    /// The folder of all queues.
+    pub(crate) fn directory(&self) -> &PathBuf {
+        &self.directory
+    }
+
     pub(crate) fn find(&self, topic: &str, id: u32) -> Option<Arc<ConsumeQueue>> {
         let queues = self.topics.get(topic)?;
         let queues = queues.read().unwrap_or_else(PoisonError::into_inner);
         queues.get(&id).cloned()
     }
 
-    /// The queue, made by `open` if there is none yet.
+    /// The queue, an empty one if there was none.
     pub(crate) fn find_or_make(&self, topic: &str, id: u32) -> Arc<ConsumeQueue> {
         if let Some(queue) = self.find(topic, id) {
             return queue;
         }
-        let name: Arc<str> = Arc::from(topic);
+        let known = self.topics.get(topic).map(|topic| Arc::clone(topic.key()));
+        let name = known.unwrap_or_else(|| Arc::from(topic));
         let queues = Arc::clone(&self.topics.entry(Arc::clone(&name)).or_default());
         let mut queues = queues.write().unwrap_or_else(PoisonError::into_inner);
-        let queue = queues.entry(id).or_insert_with(|| {
-            let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-            Arc::new(ConsumeQueue::new(name, id, serial))
-        });
-        Arc::clone(queue)
+        Arc::clone(queues.entry(id).or_insert_with(|| Arc::new(self.make(name, id))))
     }
 
     /// All queues of all topics, in no order of topics.
@@ -53,11 +75,32 @@ impl QueueTable {
         all
     }
 
-    /// Each topic with the ids of its queues.
+    /// The queues of one topic.
+    pub(crate) fn of(&self, topic: &str) -> Vec<Arc<ConsumeQueue>> {
+        let Some(queues) = self.topics.get(topic) else { return Vec::new() };
+        let queues = queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.values().cloned().collect()
+    }
+
+    /// Each topic with the ids of its queues, but for topics that were deleted.
     pub(crate) fn names(&self) -> Vec<(String, Vec<u32>)> {
-        let ids = |topic: &Topic| {
-            topic.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
-        };
-        self.topics.iter().map(|topic| (topic.key().to_string(), ids(topic.value()))).collect()
+        let mut names = Vec::new();
+        for topic in &self.topics {
+            let queues = topic.read().unwrap_or_else(PoisonError::into_inner);
+            let kept = queues.values().filter(|queue| !queue.state().is_deleted());
+            let ids: Vec<_> = kept.map(|queue| queue.id()).collect();
+            if !ids.is_empty() {
+                names.push((topic.key().to_string(), ids));
+            }
+        }
+        names
+    }
+
+    fn make(&self, topic: Arc<str>, id: u32) -> ConsumeQueue {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        let directory = self.directory.join(topic.as_ref()).join(id.to_string());
+        let handles = Arc::clone(&self.handles);
+        let files = UnitFiles::fresh(directory, serial, self.per_file, handles);
+        ConsumeQueue::new(topic, id, serial, files)
     }
 }

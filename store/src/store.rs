@@ -2,11 +2,15 @@
 
 use std::{
     fmt,
+    io::{self, IoSlice},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     thread::JoinHandle,
 };
 
 use bytes::Bytes;
+use protocol::message::properties::{self, key};
+use segment::{Space, write_all_at};
 
 use crate::{
     append_log::{AppendLog, Batch, ReadError, Refused},
@@ -14,30 +18,40 @@ use crate::{
     derived::{Counters, Derived},
     dispatch::{ArrivalListener, Dispatcher},
     get::{GetRequest, GetResult, Source, Window},
+    keeper::Keeper,
     lookup::{self, Boundary},
     options::StoreOptions,
-    record::store_timestamp,
+    record::{Record, store_timestamp},
+    recovery,
+    retention::{self, Facts, Moment},
     tails::Tails,
     unit::Unit,
 };
 
 /// Messages in a commit log and everything derived from it. `T` is the token of a batch.
+///
+/// Dropped without [`Store::shutdown`], it leaves the files as a killed process would.
 pub struct Store<T> {
     log: Arc<dyn AppendLog<T>>,
     derived: Arc<Derived>,
-    dispatcher: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Option<Threads>>,
+}
+
+struct Threads {
+    dispatcher: JoinHandle<()>,
+    keeper: Keeper,
 }
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A directory or file of the store could not be read or made.
-    #[error("store at {path} cannot be opened: {reason}; check its owner and its free space")]
+    #[error("store at {} cannot be opened: {source}; check its owner and its free space", path.display())]
     Io {
-        /// Which file or directory.
-        path: String,
-        /// Text of the system.
-        reason: String,
+        /// Root of the store.
+        path: PathBuf,
+        /// What the system says, with the file where it is one.
+        source: io::Error,
     },
 }
 
@@ -52,40 +66,56 @@ pub struct QueryResult {
     pub last_update_physical: u64,
 }
 
+/// Candidates looked at beyond the messages asked for: keys can share a hash.
+const SPARE_CANDIDATES: usize = 32;
+
 impl<T: Send + 'static> Store<T> {
-    /// Opens the store under `options.root` over `log` and brings its derived files in order.
+    /// Opens the store under `options.root` over `log` and brings its derived files in order: what
+    /// is missing, empty, cut or foreign is derived again once [`Store::start_dispatch`] runs.
+    ///
+    /// The caller holds the lock of the data directory.
     pub fn open(options: StoreOptions, log: Arc<dyn AppendLog<T>>) -> Result<Self, OpenError> {
+        let path = options.root.clone();
+        let failed = |source| OpenError::Io { path: path.clone(), source };
         let derived = Arc::new(Derived::new(options));
-        Ok(Self { log, derived, dispatcher: Mutex::default() })
+        derived.options.vfs.create_directory(&derived.options.root).map_err(failed)?;
+        note_running(&derived).map_err(failed)?;
+        recovery::recover(&derived, log.bounds()).map_err(failed)?;
+        Ok(Self { log, derived, threads: Mutex::default() })
     }
 
     /// Next offset of each queue at the log position up to which everything is derived. The log's
     /// writer folds every record from [`Tails::position`] on before it stamps its first.
     pub fn tails(&self) -> Tails {
+        let progress = self.derived.progress();
         let mut tails = Tails::new();
-        tails.start_at(self.derived.dispatched(), 0);
+        tails.start_at(self.derived.dispatched(), progress.store_timestamp);
         for queue in self.derived.queues.all() {
-            tails.set(queue.topic(), queue.id(), queue.end());
+            let mut end = queue.state().end;
+            end.seen = end.seen.max(queue.state().cleared_below);
+            tails.set(queue.topic(), queue.id(), end);
         }
         tails
     }
 
     /// Starts the dispatcher's thread. A second call does nothing.
     pub fn start_dispatch(&self, listener: Arc<dyn ArrivalListener>) {
-        let mut running = self.dispatcher.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.is_none() {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if threads.is_none() {
             let (log, derived) = (Arc::clone(&self.log), Arc::clone(&self.derived));
-            let dispatcher = Dispatcher { log, derived, listener, listed: Default::default() };
-            *running = Some(std::thread::spawn(move || dispatcher.run()));
+            let keeper = Keeper::start(Arc::clone(&derived));
+            let dispatcher = Dispatcher::new(log, derived, listener);
+            *threads =
+                Some(Threads { dispatcher: std::thread::spawn(move || dispatcher.run()), keeper });
         }
     }
 
-    /// Stops the dispatcher, writes and syncs the derived files, and marks the stop as clean.
+    /// Stops dispatch, writes and syncs the derived files, and marks the stop as clean unless
+    /// committed messages are left to dispatch.
     pub fn shutdown(&self) {
-        self.derived.stopping.store(true, Ordering::Release);
-        let running = self.dispatcher.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if running.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("dispatcher ended by a panic; derived files are rebuilt at next start");
+        self.stop_threads();
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "derived files could not be written; the next start derives them again");
         }
     }
 
@@ -101,12 +131,12 @@ impl<T: Send + 'static> Store<T> {
 
     /// Next offset of a queue; 0 where there is no such queue.
     pub fn max_offset(&self, topic: &str, queue_id: u32) -> u64 {
-        self.queue(topic, queue_id).map_or(0, |queue| queue.next())
+        self.queue(topic, queue_id).map_or(0, |queue| queue.range().1)
     }
 
     /// First offset of a queue; 0 where there is no such queue.
     pub fn min_offset(&self, topic: &str, queue_id: u32) -> u64 {
-        self.queue(topic, queue_id).map_or(0, |queue| queue.min())
+        self.queue(topic, queue_id).map_or(0, |queue| queue.range().0)
     }
 
     /// Reads a queue; may wait for the disk.
@@ -154,12 +184,24 @@ impl<T: Send + 'static> Store<T> {
     /// milliseconds, `max` at most and the newest of them.
     pub fn query_by_key(
         &self,
-        _topic: &str,
-        _key: &str,
-        _max: usize,
-        (_begin, _end): (u64, u64),
+        topic: &str,
+        key: &str,
+        max: usize,
+        range: (u64, u64),
     ) -> QueryResult {
-        QueryResult::default()
+        let candidates = max.saturating_add(SPARE_CANDIDATES);
+        let mut found = self.derived.index.find(topic, key, candidates, range);
+        found.physical.dedup();
+        let records =
+            found.physical.iter().filter_map(|physical| self.log.read_unsized(*physical).ok());
+        let mut messages: Vec<_> =
+            records.filter(|record| carries(record, topic, key)).take(max).collect();
+        messages.reverse();
+        QueryResult {
+            messages,
+            last_update_timestamp: found.last.end_timestamp,
+            last_update_physical: found.last.end_physical,
+        }
     }
 
     /// Up to `max` units of a queue from offset `from` on.
@@ -210,9 +252,58 @@ impl<T: Send + 'static> Store<T> {
             })
     }
 
+    /// Room of the disk that holds the store.
+    pub fn space(&self) -> io::Result<Space> {
+        self.derived.options.vfs.space(&self.derived.options.root)
+    }
+
+    /// One step of retention: lets go what is derived from messages that the log no longer has, and
+    /// returns the position up to which the log may be trimmed, where something has expired.
+    pub fn clean(&self, moment: Moment) -> Option<u64> {
+        if let Err(error) = self.derived.cut_before(self.log.bounds().min) {
+            tracing::error!(%error, "derived files of expired messages could not be removed");
+        }
+        let used_ratio = match self.space() {
+            Ok(space) => space.used_ratio(),
+            Err(error) => {
+                tracing::error!(%error, "room of the disk is not known; taken as free");
+                0.0
+            }
+        };
+        let options = &self.derived.options;
+        let progress = self.derived.progress();
+        let facts = Facts {
+            timeline: &progress.timeline,
+            bounds: self.log.bounds(),
+            file_size: options.log_file_size,
+            used_ratio,
+        };
+        retention::trim_to(&options.retention, moment, &facts)
+    }
+
+    /// Deletes the messages of a topic as of now and keeps the next offset of each queue.
+    pub fn delete_topic(&self, topic: &str) -> io::Result<()> {
+        self.derived.delete_topic(topic, self.log.bounds().committed)
+    }
+
     /// Things that should not happen, counted.
     pub fn counters(&self) -> &Counters {
         &self.derived.counters
+    }
+
+    fn close(&self) -> io::Result<()> {
+        for queue in self.derived.queues.all() {
+            queue.files().flush()?;
+        }
+        self.derived.write_mark(true)?;
+        // Java's rule: an `abort` that is left tells the next start that something is missing.
+        if self.dispatch_behind_bytes() == 0 {
+            match self.derived.options.vfs.remove(&abort_file(&self.derived)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn queue(&self, topic: &str, queue_id: u32) -> Option<Arc<ConsumeQueue>> {
@@ -230,6 +321,27 @@ impl<T: Send + 'static> Store<T> {
     fn time_in(&self, queue: &ConsumeQueue, offset: u64) -> Option<u64> {
         let unit = *units_of(queue, offset, 1).first()?;
         store_timestamp(&self.log.read(unit.physical, unit.size).ok()?)
+    }
+}
+
+impl<T> Store<T> {
+    fn stop_threads(&self) {
+        self.derived.stopping.store(true, Ordering::Release);
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Threads { dispatcher, keeper }) = threads {
+            keeper.stop();
+            // The listener may hold the last reference to the store, on the dispatcher's own thread.
+            let own = dispatcher.thread().id() == std::thread::current().id();
+            if !own && dispatcher.join().is_err() {
+                tracing::error!("dispatcher ended by a panic; the next start goes on where it was");
+            }
+        }
+    }
+}
+
+impl<T> Drop for Store<T> {
+    fn drop(&mut self) {
+        self.stop_threads();
     }
 }
 
@@ -267,6 +379,36 @@ impl<T: Send> Source for FromDisk<'_, T> {
     fn record(&self, unit: &Unit) -> Option<Result<Bytes, ReadError>> {
         Some(self.store.log.read(unit.physical, unit.size))
     }
+}
+
+/// Java's `abort` file: it exists while the store is open.
+fn abort_file(derived: &Derived) -> PathBuf {
+    derived.options.root.join("abort")
+}
+
+fn note_running(derived: &Derived) -> io::Result<()> {
+    let path = abort_file(derived);
+    match derived.options.vfs.create(&path) {
+        Ok(file) => {
+            let pid = std::process::id().to_string();
+            write_all_at(&*file, &mut [IoSlice::new(pid.as_bytes())], 0).map_err(|(_, error)| error)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            tracing::warn!(path = %path.display(), "the store was not stopped cleanly");
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a record is of this topic and key: keys can share a hash.
+fn carries(record: &[u8], topic: &str, key: &str) -> bool {
+    Record::read(record).is_ok_and(|record| {
+        let properties = record.properties();
+        let unique = properties::find(&properties, key::UNIQ_KEY);
+        let keys = properties::find(&properties, key::KEYS).unwrap_or_default();
+        record.topic == topic && (unique == Some(key) || keys.split(' ').any(|other| other == key))
+    })
 }
 
 fn units_of(queue: &ConsumeQueue, from: u64, max: usize) -> Vec<Unit> {

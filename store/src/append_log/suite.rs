@@ -24,12 +24,14 @@ pub type Subject = Arc<dyn AppendLog<u64>>;
 /// Opens a fresh, empty log.
 pub type Open<'a> = &'a dyn Fn(Arc<dyn CommitSink<u64>>) -> Subject;
 
+type Check = fn(Open<'_>) -> Result<(), String>;
+
 /// Longer than any of these steps should take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs every check on a fresh log each; the error names the check.
 pub fn run(open: Open<'_>) -> Result<(), String> {
-    let checks: [(&str, fn(Open<'_>) -> Result<(), String>); 7] = [
+    let checks: [(&str, Check); 7] = [
         ("a batch is placed, stamped and given back once", places_a_batch),
         ("queue offsets follow each other in each queue", counts_queues),
         ("every reading method gives the committed bytes", reads_back),
