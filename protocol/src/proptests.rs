@@ -293,7 +293,7 @@ proptest! {
         let bytes = damaged(&out, &damage);
         if let Ok(view) = RecordView::parse(&bytes) {
             prop_assert!(view.total_size() <= bytes.len());
-            let _: MessageRecord = view.to_record();
+            answered(view.to_record());
         }
         survive(&bytes);
     }
@@ -305,11 +305,11 @@ proptest! {
 
     #[test]
     fn any_text_is_survived(text in "\\PC{0,40}") {
-        let _: Result<_, _> = id::parse_offset_message_id(&text);
-        let _: Result<_, _> = properties_text::parse(&text);
-        let _: Result<_, _> = name::validate_topic(&text);
-        let _: &str = properties::without_crc(&text);
-        let _: Properties = properties::decode(&text);
+        answered(id::parse_offset_message_id(&text));
+        answered(properties_text::parse(&text));
+        answered(name::validate_topic(&text));
+        answered(properties::without_crc(&text));
+        answered(properties::decode(&text));
         let fields: ExtFields = [("queueId", text)].into_iter().collect();
         prop_assert!(PullMessageRequest::decode(&fields).is_err());
     }
@@ -324,21 +324,24 @@ fn damaged(bytes: &[u8], damage: &[(u16, u8)]) -> Vec<u8> {
     bytes
 }
 
+/// What a decoder answers to nonsense is its own affair.
+fn answered<T>(_answer: T) {}
+
 /// Gives the bytes to every decoder: what they answer does not matter, that they answer does.
 fn survive(bytes: &[u8]) {
-    let _: Result<_, _> = frame::decode(&mut BytesMut::from(bytes), 1 << 20);
-    let _: usize = record::records(bytes).count();
-    let _: Result<_, _> = batch::decode(&Bytes::copy_from_slice(bytes));
-    let _: Result<_, _> = json::parse(bytes);
-    let _: Result<_, _> = HeartbeatData::decode(bytes);
-    let _: Result<_, _> = TopicRouteData::decode(bytes);
-    let _: Result<_, _> = TopicStatsTable::decode(bytes);
-    let _: Result<_, _> = ConsumerRunningInfo::decode(bytes);
+    answered(frame::decode(&mut BytesMut::from(bytes), 1 << 20));
+    answered(record::records(bytes).count());
+    answered(batch::decode(&Bytes::copy_from_slice(bytes)));
+    answered(json::parse(bytes));
+    answered(HeartbeatData::decode(bytes));
+    answered(TopicRouteData::decode(bytes));
+    answered(TopicStatsTable::decode(bytes));
+    answered(ConsumerRunningInfo::decode(bytes));
     for compressed in [false, true] {
-        let _: Result<_, _> = RegisterBrokerBody::decode_for(bytes, compressed, 513, 1 << 16);
+        answered(RegisterBrokerBody::decode_for(bytes, compressed, 513, 1 << 16));
     }
     let text = String::from_utf8_lossy(bytes);
-    let _: Result<_, _> = properties_text::parse(&text);
+    answered(properties_text::parse(&text));
     let mut stamped = bytes.to_vec();
     if stamped.len() >= 40 {
         record::stamp(&mut stamped, 1, 2, 3);
