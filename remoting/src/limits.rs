@@ -19,12 +19,13 @@ pub struct Limits {
     /// that does not read.
     pub write_stall: Duration,
     /// Requests read from the peer and not yet answered. At the bound, reading stops until some
-    /// are answered. Waiting pulls count, so it bounds the queues that one client may hold open.
+    /// are answered, and so do the answers that lie behind the next request. Waiting pulls count,
+    /// so it bounds the queues that one client may hold open.
     pub max_in_flight: usize,
     /// Bytes of body of those requests. At the bound, reading stops as well.
     pub max_in_flight_bytes: usize,
-    /// Queued bytes to the peer above which its requests are no longer read (Java: the high-water
-    /// mark of a channel that is not writable).
+    /// Queued bytes of answers to the peer above which its requests are no longer read (Java: the
+    /// high-water mark of a channel that is not writable).
     pub outbox_pause_bytes: usize,
     /// Queued bytes to the peer above which the connection is closed.
     pub outbox_limit_bytes: usize,

@@ -10,6 +10,16 @@ use protocol::Command;
 
 use crate::limits::Limits;
 
+/// Estimated bytes of queued frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    total: usize,
+    /// The part that answers the peer's requests. Only it holds up the reading of more requests:
+    /// a caller whose own requests pile up must go on reading, or two sides could wait for each
+    /// other.
+    answers: usize,
+}
+
 /// Bytes that a queued command is taken to cost beside its body and fields.
 const COMMAND_COST: usize = 256;
 
@@ -22,8 +32,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Command>,
-    /// Estimated bytes queued here or at the writer.
-    queued_bytes: usize,
+    /// Queued here or at the writer.
+    queued: Cost,
     in_flight: usize,
     in_flight_bytes: usize,
     /// Set only while the driver sleeps.
@@ -142,9 +152,10 @@ impl Outbox {
     }
 
     /// Frames of this estimated size have been written.
-    pub(crate) fn written(&self, cost: usize) {
+    pub(crate) fn written(&self, cost: Cost) {
         let mut state = self.lock();
-        state.queued_bytes = state.queued_bytes.saturating_sub(cost);
+        state.queued.total = state.queued.total.saturating_sub(cost.total);
+        state.queued.answers = state.queued.answers.saturating_sub(cost.answers);
     }
 
     /// Registers the driver's waker; `false` when there is something to do at once.
@@ -164,7 +175,7 @@ impl Outbox {
     }
 
     pub(crate) fn queued_bytes(&self) -> usize {
-        self.lock().queued_bytes
+        self.lock().queued.total
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -177,12 +188,13 @@ impl State {
         if !matches!(self.phase, Phase::Open | Phase::Draining) {
             return false;
         }
-        let bytes = self.queued_bytes + cost(&command);
-        if bytes > limits.outbox_limit_bytes {
+        let mut queued = self.queued;
+        queued.add(&command);
+        if queued.total > limits.outbox_limit_bytes {
             self.phase = Phase::Overflowed;
             return false;
         }
-        self.queued_bytes = bytes;
+        self.queued = queued;
         self.queue.push_back(command);
         true
     }
@@ -195,18 +207,23 @@ impl State {
     fn may_read(&self, limits: &Limits) -> bool {
         self.in_flight < limits.max_in_flight
             && self.in_flight_bytes < limits.max_in_flight_bytes
-            && self.queued_bytes < limits.outbox_pause_bytes
+            && self.queued.answers < limits.outbox_pause_bytes
     }
 }
 
-/// The estimated size of a frame, without encoding it.
-pub(crate) fn cost(command: &Command) -> usize {
-    let remark = command.remark.as_ref().map_or(0, String::len);
-    let fields = command
-        .ext_fields
-        .as_ref()
-        .map_or(0, |fields| fields.iter().map(|(name, value)| name.len() + value.len() + 8).sum());
-    COMMAND_COST + command.body.len() + remark + fields
+impl Cost {
+    /// Adds a frame, without encoding it.
+    pub(crate) fn add(&mut self, command: &Command) {
+        let remark = command.remark.as_ref().map_or(0, String::len);
+        let fields = command.ext_fields.as_ref().map_or(0, |fields| {
+            fields.iter().map(|(name, value)| name.len() + value.len() + 8).sum()
+        });
+        let bytes = COMMAND_COST + command.body.len() + remark + fields;
+        self.total += bytes;
+        if command.is_response() {
+            self.answers += bytes;
+        }
+    }
 }
 
 fn wake(waker: Option<Waker>) {

@@ -98,6 +98,11 @@ impl Reader {
         self.partial_since
     }
 
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Gives the memory of an empty buffer back.
     pub(crate) fn release(&mut self) {
         if self.buffer.is_empty() {

@@ -10,7 +10,7 @@ use protocol::{Command, frame};
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-use crate::outbox::{self, Outbox};
+use crate::outbox::{Cost, Outbox};
 
 /// Bodies up to this size are copied behind their header; larger ones are written from where they
 /// are.
@@ -26,7 +26,7 @@ pub(crate) struct Writer {
     pieces: VecDeque<Bytes>,
     heads: BytesMut,
     /// What the outbox counts for the frames in `pieces`.
-    cost: usize,
+    cost: Cost,
     blocked_since: Option<Instant>,
 }
 
@@ -83,7 +83,7 @@ impl Writer {
         while bytes < GATHERED
             && let Some(command) = self.commands.pop_front()
         {
-            self.cost += outbox::cost(&command);
+            self.cost.add(&command);
             let before = self.heads.len();
             frame::encode_head(&command, &mut self.heads);
             bytes += self.heads.len() - before + command.body.len();

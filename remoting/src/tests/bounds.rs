@@ -134,3 +134,45 @@ async fn connections_above_the_limit_are_refused() {
     third.send(&bytes_of(&[request(ECHO, 3, "")])).await;
     assert!(third.receive().await.is_some());
 }
+
+#[tokio::test]
+async fn a_caller_with_more_requests_queued_than_the_mark_still_reads_its_answers() {
+    let limits = Limits { outbox_pause_bytes: 64 << 10, ..Limits::default() };
+    let (_rig, server) = serve(limits.clone());
+    let client = Client::new(ClientOptions { limits, ..ClientOptions::default() });
+    let connection = client.connection(&server.local_addr().to_string()).await.expect("connects");
+    let body = "x".repeat(1 << 20);
+    // More than the kernel and the marks of both sides hold.
+    let calls: Vec<_> = (0..50).map(|_| connection.call(request(ECHO, 0, &body), LONG)).collect();
+    for call in calls {
+        assert_eq!(call.await.expect("an answer").body.len(), body.len());
+    }
+}
+
+#[tokio::test]
+async fn a_length_that_is_only_declared_takes_no_memory() {
+    let mut reader = crate::reader::Reader::new(16 << 20);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let declared = (16_000_000_u32).to_be_bytes();
+    assert!(reader.fill(&mut &declared[..], &mut context).is_ready());
+    assert!(reader.next(tokio::time::Instant::now()).expect("no fault yet").is_none());
+    assert!(reader.capacity() <= 16 << 10, "{} bytes", reader.capacity());
+}
+
+#[tokio::test]
+async fn random_bytes_never_hurt_other_connections() {
+    let (_rig, server) = serve(Limits::default());
+    let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
+    for _ in 0..200 {
+        let bytes: Vec<u8> = (0..64)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                seed.to_be_bytes()[0]
+            })
+            .collect();
+        Raw::connect(&server).await.send(&bytes).await;
+    }
+    let mut good = Raw::connect(&server).await;
+    good.send(&bytes_of(&[request(ECHO, 1, "")])).await;
+    assert_eq!(good.receive().await.expect("an answer").opaque, 1);
+}
