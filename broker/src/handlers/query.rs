@@ -3,19 +3,21 @@
 
 use std::sync::Arc;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use protocol::{
     body::{ConsumeQueueData, QueryConsumeQueueResponseBody, SubscriptionData},
     code::response,
     header::{
         QueryConsumeQueueRequest, QueryMessageRequest, QueryMessageResponse, ViewMessageRequest,
     },
+    message::record::RecordView,
 };
 
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
     handlers::offsets::queue_number,
+    topics::is_journal,
 };
 
 /// The most messages that one query by key gives.
@@ -38,6 +40,7 @@ pub(crate) fn by_key(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
     let millis = |time: i64| u64::try_from(time).unwrap_or(0);
     let range = (millis(header.begin_timestamp), millis(header.end_timestamp));
     let max = asked.min(MAX_MESSAGES);
+    let max = if is_journal(&header.topic) { 0 } else { max };
     let found = broker.store.query_by_key(&header.topic, &header.key, max, range);
     let response_header = QueryMessageResponse {
         index_last_update_timestamp: found.last_update_timestamp.cast_signed(),
@@ -64,14 +67,19 @@ pub(crate) fn by_key(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
 /// Code 33. The record at a physical offset, which a message id carries.
 pub(crate) fn by_position(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: ViewMessageRequest = call.header()?;
-    let found = u64::try_from(header.offset)
-        .ok()
-        .and_then(|physical| broker.store.message_at(physical).ok());
-    let record = found.ok_or_else(|| {
+    let record = message_at(broker, header.offset).ok_or_else(|| {
         let remark = format!("can not find message by the offset, {}", header.offset);
         Rejection::new(response::SYSTEM_ERROR, remark)
     })?;
     Reply::body(call, record)
+}
+
+/// The message at a physical offset; `None` where none begins there, and for the broker's own
+/// journal, which nobody reads.
+pub(crate) fn message_at(broker: &Broker, physical: i64) -> Option<Bytes> {
+    let bytes = broker.store.message_at(u64::try_from(physical).ok()?).ok()?;
+    let hidden = is_journal(RecordView::parse(&bytes).ok()?.topic());
+    (!hidden).then_some(bytes)
 }
 
 /// Code 321. Units of a consume queue, and whether the group's subscription lets them through.
@@ -82,7 +90,7 @@ pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
         broker.store.min_offset(&header.topic, queue),
         broker.store.max_offset(&header.topic, queue),
     );
-    if max == 0 {
+    if max == 0 || is_journal(&header.topic) {
         let remark = format!("{}@{} is not exist!", header.queue_id, header.topic);
         return Err(Rejection::new(response::SYSTEM_ERROR, remark));
     }

@@ -21,6 +21,7 @@ use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
     consumers::Member,
+    handlers::query::message_at,
 };
 
 /// How long a consumer may take for a request that is handed on.
@@ -89,23 +90,24 @@ pub(crate) fn status(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
         let mut status = GetConsumerStatusBody::default();
         // All were asked at once, so that the slowest one decides how long this takes.
         for (client_id, answer) in waiting {
-            match answer.await {
-                Ok(answer) if answer.code == response::SUCCESS => {
-                    let body = GetConsumerStatusBody::decode(&answer.body)?;
+            match progress(answer.await) {
+                Ok(body) => {
                     status.consumer_table.insert(client_id, body.message_queue_table);
                 }
-                Ok(answer) => {
-                    tracing::warn!(
-                        client_id,
-                        code = answer.code,
-                        "consumer did not tell its status"
-                    );
-                }
-                Err(error) => tracing::warn!(client_id, %error, "consumer did not tell its status"),
+                Err(cause) => tracing::warn!(client_id, cause, "consumer did not tell its status"),
             }
         }
         Ok(answer.with_body(status.encode()))
     })
+}
+
+/// What a consumer said of itself, or why it did not.
+fn progress(answer: Result<Command, CallError>) -> Result<GetConsumerStatusBody, String> {
+    let answer = answer.map_err(|error| error.to_string())?;
+    if answer.code != response::SUCCESS {
+        return Err(format!("it answered code {}", answer.code));
+    }
+    GetConsumerStatusBody::decode(&answer.body).map_err(|error| error.to_string())
 }
 
 /// Hands a request on to one consumer, and its answer back.
@@ -162,6 +164,5 @@ fn message(broker: &Arc<Broker>, message_id: &str) -> Result<Bytes, Rejection> {
     };
     let (_, physical) =
         id::parse_offset_message_id(message_id).map_err(|error| refuse(error.to_string()))?;
-    let physical = u64::try_from(physical).map_err(|error| refuse(error.to_string()))?;
-    broker.store.message_at(physical).map_err(|error| refuse(error.to_string()))
+    message_at(broker, physical).ok_or_else(|| refuse(format!("no message is at {physical}")))
 }

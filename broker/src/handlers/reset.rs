@@ -15,7 +15,7 @@ use store::Boundary;
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
-    handlers::offsets::queue_number,
+    handlers::{offsets::queue_number, pull},
 };
 
 /// Code 222.
@@ -64,6 +64,8 @@ fn by_broker(
     for (queue, offset) in &offsets {
         broker.offsets.reset(group, topic, *queue, *offset);
     }
+    // Pulls that wait are looked at again, so that consumers of a quiet topic hear of it now.
+    pull::resume(broker, broker.hold.drain(Some(topic)));
     Ok(offsets)
 }
 
