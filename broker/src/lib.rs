@@ -11,6 +11,7 @@ pub mod config;
 mod consumers;
 mod delay;
 mod drafts;
+mod figures;
 mod groups;
 mod handlers;
 mod hold;
@@ -31,5 +32,6 @@ mod stats;
 mod topics;
 
 pub use broker::Broker;
+pub use figures::Figures;
 pub use requests::RequestFigures;
 pub use start::{BrokerOptions, RunningBroker, StartError};

@@ -146,6 +146,12 @@ impl RunningBroker {
         self.broker.role().is_master()
     }
 
+    /// The broker's shared state, for probes that outlive this handle; see [`Broker::figures`].
+    #[must_use]
+    pub fn shared(&self) -> Arc<Broker> {
+        Arc::clone(&self.broker)
+    }
+
     /// Requests by code.
     #[must_use]
     pub fn requests(&self) -> Vec<crate::RequestFigures> {

@@ -1,6 +1,8 @@
 //! Goal: what clients and tools hear from a broker about members, offsets, groups and locks.
 //! Method: transcripts over real connections to a broker in this process.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -249,10 +251,7 @@ async fn offsets_are_committed_queried_and_reset() {
     assert_eq!(young.field("offset"), Some("0"), "a young queue is consumed from its start");
     let empty = peer.offset("G", "T", "1").await;
     assert_eq!(empty.code, response::QUERY_NOT_FOUND);
-    assert_eq!(
-        remark(&empty),
-        "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
-    );
+    assert_eq!(remark(&empty), "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
     assert_eq!(peer.commit("G", "nowhere", "0", "1").await.code, response::TOPIC_NOT_EXIST);
 
     assert_eq!(peer.commit("G", "T", "0", "4").await.code, response::SUCCESS);
@@ -263,7 +262,11 @@ async fn offsets_are_committed_queried_and_reset() {
     let all = peer.call(request::INVOKE_BROKER_TO_RESET_OFFSET, &reset, "").await;
     let body = ResetOffsetBody::decode(&all.body).unwrap();
     assert_eq!(body.offset_table[&MessageQueue::new("T", "broker-a", 0)], 0);
-    assert!(all.body.starts_with(br#"{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:0,"#));
+    assert!(
+        all.body.starts_with(
+            br#"{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"T"}:0,"#
+        )
+    );
     assert_eq!(peer.offset("G", "T", "0").await.field("offset"), Some("0"));
     let late = peer.commit("G", "T", "0", "5").await;
     assert_eq!(remark(&late), "Offset has been previously reset");
@@ -280,8 +283,7 @@ async fn a_oneway_commit_is_not_answered_and_offsets_survive_a_restart() {
     let peer = rig.client("c1");
     peer.send("T", 0, "m").await;
     peer.heartbeat("G", &["T"]).await;
-    let fields =
-        [("consumerGroup", "G"), ("topic", "T"), ("queueId", "0"), ("commitOffset", "1")];
+    let fields = [("consumerGroup", "G"), ("topic", "T"), ("queueId", "0"), ("commitOffset", "1")];
     let commit = command(request::UPDATE_CONSUMER_OFFSET, &fields, "");
     peer.client.oneway(&peer.address, commit).await.unwrap();
     let mut offset = None;
@@ -356,7 +358,9 @@ async fn the_older_reset_tells_consumers_and_needs_them() {
     let told = consumer.heard(request::RESET_CONSUMER_CLIENT_OFFSET, 1).await;
     assert_eq!(told[0].body, done.body);
     assert_eq!(told[0].field("isForce"), Some("false"), "as Java sends it");
-    consumer.call(request::UNREGISTER_CLIENT, &[("clientID", "c1"), ("consumerGroup", "G")], "").await;
+    consumer
+        .call(request::UNREGISTER_CLIENT, &[("clientID", "c1"), ("consumerGroup", "G")], "")
+        .await;
     let gone = admin.call(request::INVOKE_BROKER_TO_RESET_OFFSET, &fields, "").await;
     assert_eq!(gone.code, response::CONSUMER_NOT_ONLINE);
     rig.broker.shutdown().await;
@@ -396,7 +400,8 @@ async fn groups_are_made_listed_by_pages_and_deleted() {
     let one = admin.call(request::GET_SUBSCRIPTIONGROUP_CONFIG, &[("group", "G")], "").await;
     let group = SubscriptionGroupConfig::decode(&one.body).unwrap();
     assert_eq!((group.retry_max_times, group.consume_broadcast_enable), (5, false));
-    let none = admin.call(request::GET_SUBSCRIPTIONGROUP_CONFIG, &[("group", "bad/name")], "").await;
+    let none =
+        admin.call(request::GET_SUBSCRIPTIONGROUP_CONFIG, &[("group", "bad/name")], "").await;
     assert_eq!(none.code, response::SUBSCRIPTION_GROUP_NOT_EXIST);
     assert_eq!(remark(&none), "No group in this broker");
 
@@ -461,7 +466,9 @@ async fn statistics_and_runtime_info_are_in_javas_words() {
     let rig = Rig::start().await;
     let admin = rig.client("admin");
     let view = async |name: &str, key: &str| {
-        admin.call(request::VIEW_BROKER_STATS_DATA, &[("statsName", name), ("statsKey", key)], "").await
+        admin
+            .call(request::VIEW_BROKER_STATS_DATA, &[("statsName", name), ("statsKey", key)], "")
+            .await
     };
     let none = view("TOPIC_PUT_NUMS", "T").await;
     assert_eq!(none.code, response::SYSTEM_ERROR);
@@ -492,10 +499,33 @@ async fn malformed_requests_are_answered() {
     let rig = Rig::start().await;
     let peer = rig.client("c1");
     let names = [
-        "consumerGroup", "producerGroup", "group", "groupName", "topic", "queueId", "offset",
-        "commitOffset", "timestamp", "clientID", "clientId", "key", "maxNum", "beginTimestamp",
-        "endTimestamp", "statsName", "statsKey", "groupSeq", "maxGroupNum", "index", "count",
-        "compareGroup", "srcGroup", "destGroup", "msgId", "isForce", "readable",
+        "consumerGroup",
+        "producerGroup",
+        "group",
+        "groupName",
+        "topic",
+        "queueId",
+        "offset",
+        "commitOffset",
+        "timestamp",
+        "clientID",
+        "clientId",
+        "key",
+        "maxNum",
+        "beginTimestamp",
+        "endTimestamp",
+        "statsName",
+        "statsKey",
+        "groupSeq",
+        "maxGroupNum",
+        "index",
+        "count",
+        "compareGroup",
+        "srcGroup",
+        "destGroup",
+        "msgId",
+        "isForce",
+        "readable",
     ];
     let codes = [
         12, 14, 15, 28, 29, 30, 31, 32, 33, 34, 35, 38, 41, 42, 43, 45, 200, 201, 203, 204, 207,
