@@ -28,7 +28,7 @@ pub(super) fn decode(header: &[u8]) -> Result<Command, FrameError> {
         version: version.into(),
         opaque,
         flag,
-        remark: (!remark.is_empty()).then(|| text(remark)),
+        remark: (!remark.is_empty()).then(|| text(remark).into_owned()),
         ext_fields: if block.is_empty() { None } else { Some(fields(block)?) },
         encoding: HeaderEncoding::RocketMq,
         body: Bytes::new(),
@@ -37,13 +37,13 @@ pub(super) fn decode(header: &[u8]) -> Result<Command, FrameError> {
 
 /// Reads the block of pairs. A pair without name or value is absent.
 fn fields(mut block: &[u8]) -> Result<ExtFields, FrameError> {
-    let mut fields = ExtFields::new();
+    let mut fields = ExtFields::with_capacity(block.len());
     while !block.is_empty() {
         let length = block.try_get_u16().map_err(|_short| FrameError::Binary("extFields name"))?;
         let name = take(&mut block, length.into(), "extFields name")?;
         let value = long(&mut block, "extFields value")?;
         if !name.is_empty() && !value.is_empty() {
-            fields.push(Cow::Owned(text(name)), text(value));
+            fields.push(&text(name), &text(value));
         }
     }
     Ok(fields)
@@ -67,8 +67,8 @@ fn take<'a>(
 }
 
 /// Java replaces what is not UTF-8; so do we.
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
 }
 
 /// Whether every value has room in this form.

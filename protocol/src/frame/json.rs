@@ -90,10 +90,10 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-        let mut fields = ExtFields::new();
+        let mut fields = ExtFields::with_capacity(512);
         while let Some((name, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
             if let (Some(name), Some(value)) = (name.0, value.0) {
-                fields.push(Cow::Owned(name.into_owned()), value.into_owned());
+                fields.push(&name, &value);
             }
         }
         Ok(Fields(Some(fields)))
