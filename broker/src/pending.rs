@@ -147,7 +147,7 @@ fn failed(producer: &Producer, failure: &AppendFailure) -> Command {
     let code = match failure {
         AppendFailure::Truncated { .. } => response::SERVICE_NOT_AVAILABLE,
         AppendFailure::TimedOut { .. } => response::FLUSH_DISK_TIMEOUT,
-        AppendFailure::Write(_) => response::SYSTEM_ERROR,
+        AppendFailure::Write(_) | AppendFailure::Unconfirmed(_) => response::SYSTEM_ERROR,
     };
     let answer = reply::answer(code).with_remark(failure.to_string());
     if code != response::FLUSH_DISK_TIMEOUT {
@@ -192,7 +192,9 @@ pub(crate) fn refused(cause: &RefusalCause, max_body: u32) -> Rejection {
 pub(crate) fn not_committed(failure: &AppendFailure) -> Rejection {
     let code = match failure {
         AppendFailure::Truncated { .. } => response::SERVICE_NOT_AVAILABLE,
-        AppendFailure::TimedOut { .. } | AppendFailure::Write(_) => response::SYSTEM_ERROR,
+        AppendFailure::TimedOut { .. }
+        | AppendFailure::Write(_)
+        | AppendFailure::Unconfirmed(_) => response::SYSTEM_ERROR,
     };
     Rejection::new(code, failure.to_string())
 }

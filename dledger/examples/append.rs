@@ -21,7 +21,9 @@ impl Hook for Plain {
         format!("term {term} begins").into_bytes()
     }
 
-    fn stamp(&mut self, _group: &mut [Body<'_>]) {}
+    fn stamp(&mut self, _group: &mut [Body<'_>]) -> Result<(), HookError> {
+        Ok(())
+    }
 
     fn undo(&mut self) {}
 }
@@ -44,7 +46,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let options = Options::one_node(folder.join("dledger-n0"));
     let (sender, outcomes) = mpsc::channel();
-    let log = Dledger::open(&options, Plain, Arc::new(Outcomes(sender)))?;
+    let log = Dledger::open(&options, Arc::new(Outcomes(sender)))?;
+    log.start(Plain)?;
     let status = log.status().wait_for(|status| status.opened).await?.clone();
     println!("{} in term {}, log [{:?}]", status.role, status.term, log.bounds());
 

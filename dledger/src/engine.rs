@@ -157,7 +157,7 @@ pub struct Engine<T> {
     log: Arc<DiskLog>,
     hard_state: Arc<HardState>,
     writer: Writer,
-    hook: HookBox,
+    hook: Option<HookBox>,
     waiting: VecDeque<Waiting<T>>,
     /// The group that was proposed to the node just now.
     proposed: Vec<Waiting<T>>,
@@ -184,15 +184,12 @@ impl std::fmt::Debug for HookBox {
 }
 
 impl<T> Engine<T> {
-    /// Recovers the log in `config.disk.directory` and builds the node on it.
+    /// Recovers the log in `config.disk.directory` and builds the node on it. It takes part in
+    /// elections once [`Engine::start`] has given it its owner.
     ///
     /// # Errors
     /// See [`EngineError`].
-    pub fn open(
-        vfs: &Arc<dyn Vfs>,
-        config: EngineConfig,
-        hook: Box<dyn Hook>,
-    ) -> Result<Self, EngineError> {
+    pub fn open(vfs: &Arc<dyn Vfs>, config: EngineConfig) -> Result<Self, EngineError> {
         let file_size = config.disk.file_size;
         if file_size < 4096 {
             return Err(EngineError::FileSize { file_size });
@@ -203,6 +200,13 @@ impl<T> Engine<T> {
         let (term, vote) = load_vote(&hard_state).map_err(EngineError::HardState)?;
         let last_id =
             last.map(|last| EntryId { term: Term(last.term), index: LogIndex(last.index) });
+        if config.members.len() == 1
+            && let Some(last) = &last
+        {
+            // Recovery has made all of it durable, and there is no other member that could lead
+            // with less: it is committed before the next term is opened.
+            log.set_committed(end, last.index + 1);
+        }
         let node = Node::new(
             Config {
                 self_id: NodeId(config.self_id),
@@ -225,7 +229,7 @@ impl<T> Engine<T> {
             log,
             hard_state: Arc::new(hard_state),
             writer,
-            hook: HookBox(hook),
+            hook: None,
             waiting: VecDeque::new(),
             proposed: Vec::new(),
             pending: VecDeque::new(),
@@ -240,9 +244,15 @@ impl<T> Engine<T> {
         })
     }
 
+    /// Gives the node its owner; without one it never leads.
+    pub fn start(&mut self, hook: Box<dyn Hook>) {
+        self.hook = Some(HookBox(hook));
+    }
+
     /// Takes what happened. Afterwards jobs, completed submissions and the status are to be polled.
     pub fn handle(&mut self, now: Millis, event: Event<T>) {
         match event {
+            Event::Tick if self.hook.is_none() => {}
             Event::Tick => self.feed(now, dledger_core::Input::Tick),
             Event::Submitted(submitted) => self.submitted(now, submitted),
             Event::Done(done) => self.done(now, done),
@@ -298,6 +308,20 @@ impl<T> Engine<T> {
     #[must_use]
     pub fn body_limit(&self) -> u64 {
         self.body_limit
+    }
+
+    /// Position behind the last entry, committed or not.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.writer.end()
+    }
+
+    /// What may lag behind an acknowledgement: the index, and about every 3 s a checkpoint.
+    ///
+    /// # Errors
+    /// What the disk answers, other than that it is full; the log must then stop.
+    pub fn write_behind(&self, now: Millis) -> io::Result<()> {
+        self.log.write_behind(now)
     }
 
     pub(crate) fn hard_state(&self) -> &Arc<HardState> {

@@ -19,6 +19,7 @@ use crate::{
     driver::{Counted, Driver, Shared},
     engine::{Engine, EngineConfig, EngineError},
     flusher::Flusher,
+    state_files::HardState,
 };
 
 /// Zeros written ahead of the entries where flushes are waited for. Measured: docs/performance.md.
@@ -46,30 +47,46 @@ pub enum OpenError {
     },
 }
 
+/// Why a log could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It runs already, or was shut down.
+    #[error("the log was started before")]
+    Started,
+    /// The system gave no thread.
+    #[error("the log's threads could not be started: {0}")]
+    Threads(#[from] std::io::Error),
+}
+
 type Stopped = Result<(), String>;
 
-/// A running log. Dropped, it stops in order, as by [`Dledger::shutdown`].
+/// What waits for [`Dledger::start`].
+struct Dormant<T> {
+    engine: Engine<Counted<T>>,
+    sink: Arc<dyn Sink<T>>,
+}
+
+/// A DLedger log. Dropped, it stops in order, as by [`Dledger::shutdown`].
 pub struct Dledger<T: Send + 'static> {
     shared: Arc<Shared<T>>,
     pending_limit: u64,
     body_limit: u64,
+    hard_state: Arc<HardState>,
+    dormant: Mutex<Option<Dormant<T>>>,
     threads: Mutex<Option<(JoinHandle<Stopped>, JoinHandle<()>)>>,
     outcome: Mutex<Option<Stopped>>,
     _lock: Box<dyn LockGuard>,
 }
 
 impl<T: Send + 'static> Dledger<T> {
-    /// Opens the log in `options.directory` on the machine's file system, repairs what a crash left
-    /// and starts its threads. It takes appends once [`Dledger::status`] says that it leads.
+    /// Opens the log in `options.directory` on the machine's file system and repairs what a crash
+    /// left. It can then be read; it takes appends after [`Dledger::start`], once
+    /// [`Dledger::status`] says that it leads. `sink` gets what becomes of them.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(
-        options: &Options,
-        hook: impl Hook,
-        sink: Arc<dyn Sink<T>>,
-    ) -> Result<Self, OpenError> {
-        Self::open_on(&(Arc::new(RealVfs) as Arc<dyn Vfs>), options, Box::new(hook), sink)
+    pub fn open(options: &Options, sink: Arc<dyn Sink<T>>) -> Result<Self, OpenError> {
+        Self::open_on(&(Arc::new(RealVfs) as Arc<dyn Vfs>), options, sink)
     }
 
     /// As [`Dledger::open`], on any file system.
@@ -79,7 +96,6 @@ impl<T: Send + 'static> Dledger<T> {
     pub fn open_on(
         vfs: &Arc<dyn Vfs>,
         options: &Options,
-        hook: Box<dyn Hook>,
         sink: Arc<dyn Sink<T>>,
     ) -> Result<Self, OpenError> {
         let io =
@@ -87,34 +103,46 @@ impl<T: Send + 'static> Dledger<T> {
         let peers = Peers::parse(&options.peers)?;
         vfs.create_directory(&options.directory).map_err(io)?;
         let guard = vfs.lock(&options.directory.join("lock"))?;
-        let engine = Engine::open(vfs, engine_config(options, &peers), hook)?;
-        let started = Instant::now();
-        let shared = Arc::new(Shared::new(Arc::clone(engine.log()), engine.status().clone()));
-        let flusher = Flusher {
-            jobs: Arc::clone(&shared.jobs),
-            log: Arc::clone(engine.log()),
-            hard_state: Arc::clone(engine.hard_state()),
-            started,
-        };
-        let body_limit = engine.body_limit();
-        let reports = Arc::clone(&shared);
-        let flushing = thread::Builder::new()
-            .name("dledger-flush".to_owned())
-            .spawn(move || flusher.run(|done| reports.report(done)))
-            .map_err(io)?;
-        let driver = Driver { engine, shared: Arc::clone(&shared), sink, started };
-        let driving = thread::Builder::new()
-            .name("dledger-drive".to_owned())
-            .spawn(move || driver.run())
-            .map_err(io)?;
+        let engine = Engine::open(vfs, engine_config(options, &peers))?;
+        let shared = Shared::new(Arc::clone(engine.log()), engine.status().clone());
         Ok(Self {
-            shared,
+            shared: Arc::new(shared),
             pending_limit: options.pending_bytes,
-            body_limit,
-            threads: Mutex::new(Some((driving, flushing))),
+            body_limit: engine.body_limit(),
+            hard_state: Arc::clone(engine.hard_state()),
+            dormant: Mutex::new(Some(Dormant { engine, sink })),
+            threads: Mutex::new(None),
             outcome: Mutex::new(None),
             _lock: guard,
         })
+    }
+
+    /// Gives the log its owner and starts its threads: it takes part in elections from now on.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(&self, hook: impl Hook) -> Result<(), StartError> {
+        let mut threads = lock(&self.threads);
+        let Some(Dormant { mut engine, sink }) = lock(&self.dormant).take() else {
+            return Err(StartError::Started);
+        };
+        engine.start(Box::new(hook));
+        let started = Instant::now();
+        let flusher = Flusher {
+            jobs: Arc::clone(&self.shared.jobs),
+            log: Arc::clone(&self.shared.log),
+            hard_state: Arc::clone(&self.hard_state),
+            started,
+        };
+        let reports = Arc::clone(&self.shared);
+        let flushing = thread::Builder::new()
+            .name("dledger-flush".to_owned())
+            .spawn(move || flusher.run(|done| reports.report(done)))?;
+        let driver = Driver { engine, shared: Arc::clone(&self.shared), sink, started };
+        let driving =
+            thread::Builder::new().name("dledger-drive".to_owned()).spawn(move || driver.run())?;
+        *threads = Some((driving, flushing));
+        Ok(())
     }
 
     /// Hands entries over. Never blocks; the order of calls on one thread is log order.
@@ -250,11 +278,12 @@ impl<T: Send + 'static> Dledger<T> {
     /// Why the log failed before or while it stopped.
     pub fn shutdown(&self) -> Result<(), String> {
         self.shared.stop();
+        drop(lock(&self.dormant).take());
         let mut outcome = lock(&self.outcome);
         if let Some((driving, flushing)) = lock(&self.threads).take() {
             let stopped = driving.join().unwrap_or_else(|_| Err("its driver panicked".to_owned()));
             self.shared.jobs.stop();
-            let flushed = flushing.join().map_err(|_| "its flusher panicked".to_owned());
+            let flushed = flushing.join().map_err(|_panic| "its flusher panicked".to_owned());
             *outcome = Some(stopped.and(flushed));
         }
         outcome.clone().unwrap_or(Ok(()))

@@ -6,7 +6,7 @@
 
 use std::{
     io::{self, IoSlice},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -228,8 +228,8 @@ impl IndexLog {
     }
 }
 
-fn remove_all(vfs: &dyn Vfs, directory: &PathBuf) -> Result<(), OpenFilesError> {
-    let failed = |source| OpenFilesError::Io { path: directory.clone(), source };
+fn remove_all(vfs: &dyn Vfs, directory: &Path) -> Result<(), OpenFilesError> {
+    let failed = |source| OpenFilesError::Io { path: directory.to_owned(), source };
     for name in vfs.list(directory).map_err(failed)? {
         if name.bytes().all(|byte| byte.is_ascii_digit()) {
             vfs.remove(&directory.join(name)).map_err(failed)?;
@@ -302,7 +302,7 @@ mod tests {
         let index = open(&disk);
         index.push(&[unit(0)]);
         index.write_behind().unwrap();
-        let path = std::path::Path::new("log/index/00000000000000000000");
+        let path = Path::new("log/index/00000000000000000000");
         disk.open(path).unwrap().set_length(33).unwrap();
         assert_eq!(open(&disk).get(0).unwrap(), None);
     }

@@ -1,6 +1,6 @@
 //! DLedger: a replicated append-only log that keeps no state machine.
 //!
-//! [`Dledger`] is a running log: append with [`Dledger::submit`], read with [`Dledger::read`], watch
+//! [`Dledger`] is such a log: open it, read it, start it with the owner's [`Hook`], append with [`Dledger::submit`], read with [`Dledger::read`], watch
 //! role and commit with [`Dledger::status`] and [`Dledger::wait_committed`]. Underneath, [`Engine`]
 //! joins the consensus core, the log on disk and the owner's [`Hook`] to one value that threads and
 //! simulators drive alike.
@@ -39,8 +39,8 @@ mod writer;
 pub use completed::{AppendFailure, Completed, RefusalCause, Refused, Sink};
 pub use disk_log::{Bounds, DiskLog, DiskOptions};
 pub use dledger_core::{Policy, Role};
-pub use engine::{Done, Engine, EngineConfig, Event, Job, Status};
-pub use handle::{Dledger, OpenError};
+pub use engine::{Done, Engine, EngineConfig, EngineError, Event, Job, Status};
+pub use handle::{Dledger, OpenError, StartError};
 pub use peers::{Peer, Peers, PeersError};
 pub use reader::{ReadError, Run};
 pub use recovery::{RecoverError, Rot};
@@ -156,7 +156,10 @@ pub trait Hook: Send + 'static {
     fn opening(&mut self, term: u64) -> Vec<u8>;
 
     /// Called once for each group, in log order, before headers and CRCs are filled.
-    fn stamp(&mut self, group: &mut [Body<'_>]);
+    ///
+    /// # Errors
+    /// A text that fails the whole group: it is not written, and [`Hook::undo`] is called.
+    fn stamp(&mut self, group: &mut [Body<'_>]) -> Result<(), HookError>;
 
     /// The group stamped last was not written: take its effects back.
     fn undo(&mut self);
@@ -168,12 +171,11 @@ pub trait Tail {
     ///
     /// # Errors
     /// What `visit` answers, or why the log could not be read.
-    fn visit(
-        &mut self,
-        from: u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), HookError>,
-    ) -> Result<(), HookError>;
+    fn visit(&mut self, from: u64, visit: &mut Visit<'_>) -> Result<(), HookError>;
 }
+
+/// Takes the position and the body of an entry.
+pub type Visit<'a> = dyn FnMut(u64, &[u8]) -> Result<(), HookError> + 'a;
 
 /// Why the owner of the bodies could not go on. It stops the node.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::{
-    ENTRY_HEADER,
+    ENTRY_HEADER, HookError, Visit,
     disk_log::DiskLog,
     entry::{self, Found, Header},
 };
@@ -178,11 +178,11 @@ impl DiskLog {
     }
 
     /// Calls `visit` for each entry in `[from, end)`, committed or not.
-    pub(crate) fn visit<E: From<ReadError>>(
+    pub(crate) fn visit(
         &self,
         (from, end): (u64, u64),
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+        visit: &mut Visit<'_>,
+    ) -> Result<(), HookError> {
         let min = self.data.range().map_or(0, |range| range.start);
         let mut run = Run { entries: Vec::new(), next: from.max(min) };
         while run.next < end {

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use dledger_core::{EntryId, LogIndex, Term};
 
 use crate::{
-    Body, ENTRY_HEADER,
+    Body, ENTRY_HEADER, HookError,
     disk_log::{DiskLog, is_full},
     entry::{self, Header, PADDING_MIN, Previous},
     index_log::Unit,
@@ -34,8 +34,8 @@ pub(crate) struct Laid {
 /// Why a group was not written.
 #[derive(Debug)]
 pub(crate) enum AppendError {
-    /// There is no room; nothing of the group is left in the log.
-    Full(String),
+    /// There is no room, or the owner refused; nothing of the group is left in the log.
+    Clean(String),
     /// The log must not be used any more.
     Fatal(String),
 }
@@ -99,10 +99,11 @@ impl Writer {
         &mut self,
         term: Term,
         mut group: Vec<Bodies>,
-        stamp: impl FnOnce(&mut [Body<'_>]),
+        stamp: impl FnOnce(&mut [Body<'_>]) -> Result<(), HookError>,
     ) -> Result<Vec<Laid>, AppendError> {
         let (regions, positions) = self.plan(&group);
-        stamp(&mut bodies_of(&mut group, &positions));
+        stamp(&mut bodies_of(&mut group, &positions))
+            .map_err(|error| AppendError::Clean(error.to_string()))?;
         let (cursor, units) = self.fill_headers(term, &mut group, &positions);
         self.write(&regions, &group)?;
         self.cursor = cursor;
@@ -213,7 +214,7 @@ impl Writer {
             Ok(())
         });
         match erased {
-            Ok(()) => AppendError::Full(format!("disk is full: {error}")),
+            Ok(()) => AppendError::Clean(format!("disk is full: {error}")),
             Err(second) => AppendError::Fatal(format!(
                 "log could not be written ({error}), nor what was written be erased: {second}"
             )),

@@ -124,6 +124,9 @@ pub enum AppendFailure {
     /// Writing failed, nothing was kept.
     #[error("append could not be written: {0}")]
     Write(String),
+    /// The log stopped before it was confirmed; it may be found committed after a restart.
+    #[error("append was not confirmed before the log stopped: {0}")]
+    Unconfirmed(String),
 }
 
 /// Receives what became of batches, in log order, a committed group at a time.

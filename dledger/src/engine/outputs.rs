@@ -6,7 +6,7 @@ use dledger_core::{
 
 use super::{Engine, Job, Pending, Waiting};
 use crate::{
-    AppendFailure, Appended, Completed, DiskLog, ENTRY_HEADER, HookError, Tail,
+    AppendFailure, Appended, Completed, DiskLog, ENTRY_HEADER, HookError, Tail, Visit,
     writer::{AppendError, Bodies, Laid},
 };
 
@@ -49,8 +49,11 @@ impl<T> Engine<T> {
         self.status.opened = false;
         self.opening = None;
         if role == Role::Leader {
+            let Some(hook) = &mut self.hook else {
+                return self.fail("the log has no owner to open a term".to_owned());
+            };
             let mut tail = LogTail { log: &self.log, end: self.writer.end() };
-            if let Err(error) = self.hook.0.elected(term.0, &mut tail) {
+            if let Err(error) = hook.0.elected(term.0, &mut tail) {
                 self.fail(format!("the end of the log could not be taken over: {error}"));
             }
         }
@@ -58,7 +61,8 @@ impl<T> Engine<T> {
 
     /// Writes the first entry of a term.
     fn open_term(&mut self, now: Millis, append: Append) {
-        let body = self.hook.0.opening(append.term.0);
+        let Some(hook) = &mut self.hook else { return };
+        let body = hook.0.opening(append.term.0);
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         if u64::from(length) > self.body_limit || body.is_empty() {
             self.fail(format!("opening entry of {} bytes cannot be written", body.len()));
@@ -78,7 +82,7 @@ impl<T> Engine<T> {
                 }));
                 self.note_written(now);
             }
-            Err(AppendError::Full(reason)) => {
+            Err(AppendError::Clean(reason)) => {
                 tracing::error!(reason, "the term cannot be opened");
                 self.feed(now, Input::NotWritten { from: append.first });
             }
@@ -103,7 +107,7 @@ impl<T> Engine<T> {
                 ));
                 self.note_written(now);
             }
-            Err(AppendError::Full(reason)) => {
+            Err(AppendError::Clean(reason)) => {
                 self.complete_unwritten(tokens, &reason);
                 self.feed(now, Input::NotWritten { from: append.first });
             }
@@ -121,14 +125,16 @@ impl<T> Engine<T> {
     }
 
     fn write(&mut self, append: Append, bodies: Vec<Bodies>) -> Result<Vec<Laid>, AppendError> {
-        let hook = &mut self.hook.0;
-        let result = self.writer.append(append.term, bodies, |group| hook.stamp(group));
+        let Some(hook) = &mut self.hook else {
+            return Err(AppendError::Clean("the log has no owner".to_owned()));
+        };
+        let result = self.writer.append(append.term, bodies, |group| hook.0.stamp(group));
         match &result {
             Ok(_) => {
                 let index = LogIndex(append.first.0 + append.count - 1);
                 self.written = Some(EntryId { term: append.term, index });
             }
-            Err(_) => self.hook.0.undo(),
+            Err(_) => hook.0.undo(),
         }
         result
     }
@@ -210,11 +216,7 @@ struct LogTail<'a> {
 }
 
 impl Tail for LogTail<'_> {
-    fn visit(
-        &mut self,
-        from: u64,
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), HookError>,
-    ) -> Result<(), HookError> {
+    fn visit(&mut self, from: u64, visit: &mut Visit<'_>) -> Result<(), HookError> {
         self.log.visit((from, self.end), visit)
     }
 }
