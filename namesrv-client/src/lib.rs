@@ -1,4 +1,4 @@
-//! What brokers, clients and tools ask of name servers: registration, routes, keep-alive.
+//! What brokers, clients and tools ask of name servers: registration, routes, values.
 //!
 //! Name servers do not know each other. A broker registers at each of them, in parallel; a
 //! question goes to one, and to the next when that one does not answer. Host names are resolved
@@ -7,14 +7,10 @@
 mod admin;
 mod error;
 mod register;
-mod registrar;
-mod route_cache;
 
 pub use admin::Outcomes;
 pub use error::NameServerError;
 pub use register::{RegisterAnswer, RegisterBroker, RegisterOutcome};
-pub use registrar::{Listener, REGISTER_TIMEOUT, Registrar, Source};
-pub use route_cache::{DEFAULT_REFRESH, RouteCache};
 
 use std::fmt;
 use std::future::Future;

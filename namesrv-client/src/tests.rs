@@ -1,8 +1,5 @@
 //! Against name servers of our own, and addresses where nobody listens.
 
-use std::sync::Mutex;
-use std::time::Instant;
-
 use namesrv::{Namesrv, NamesrvOptions};
 use protocol::body::{DataVersion, RegisterBrokerBody, TopicConfig};
 use remoting::ClientOptions;
@@ -148,67 +145,4 @@ async fn values_and_permissions_are_changed_at_all() {
     }
     both.delete_topic("T", Some("C")).await;
     assert_eq!(both.route("T").await.expect("an answer"), None);
-}
-
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < LONG, "{what} did not come about");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-#[tokio::test]
-async fn a_registrar_registers_at_start_when_told_and_takes_the_broker_away() {
-    let server = name_server();
-    let servers = of(vec![address(&server)]);
-    let said = Arc::new(Mutex::new(Some(broker(0, &["T", "U"], 1))));
-    let heard = Arc::new(AtomicUsize::new(0));
-    let source: Source = {
-        let said = Arc::clone(&said);
-        Arc::new(move || said.lock().expect("lock").clone())
-    };
-    let listener: Listener = {
-        let heard = Arc::clone(&heard);
-        Arc::new(move |outcomes| {
-            assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
-            heard.fetch_add(1, Ordering::SeqCst);
-        })
-    };
-    let registrar = Registrar::start(servers.clone(), LONG, source, listener);
-    until("the first registration", || heard.load(Ordering::SeqCst) == 1).await;
-    *said.lock().expect("lock") = Some(broker(0, &["T", "U", "V"], 2));
-    registrar.trigger();
-    until("the second registration", || heard.load(Ordering::SeqCst) == 2).await;
-    assert!(servers.route("V").await.expect("an answer").is_some());
-    assert_eq!(registrar.register_now().await.len(), 1);
-    registrar.stop().await;
-    assert_eq!(servers.route("V").await.expect("an answer"), None);
-}
-
-#[tokio::test]
-async fn a_cache_asks_again_after_its_time_or_when_told() {
-    let server = name_server();
-    let servers = of(vec![address(&server)]);
-    let cache = RouteCache::new(servers.clone(), LONG);
-    assert!(cache.route("T").await.expect("an answer").is_none());
-    servers.register(&broker(0, &["T", "U"], 1), LONG).await;
-    // What was not there is asked for again at once.
-    assert!(cache.route("T").await.expect("an answer").is_some());
-    servers.delete_topic("T", None).await;
-    assert!(cache.route("T").await.expect("an answer").is_some());
-    assert!(cache.refreshed("T").await.expect("an answer").is_none());
-}
-
-#[tokio::test]
-async fn a_cache_gives_the_last_route_when_nobody_answers() {
-    let server = name_server();
-    let servers = of(vec![address(&server)]);
-    servers.register(&broker(0, &["T", "U"], 1), LONG).await;
-    let cache = RouteCache::new(servers, Duration::ZERO);
-    assert!(cache.route("T").await.expect("an answer").is_some());
-    server.shutdown().await;
-    drop(server);
-    assert!(cache.route("T").await.expect("the last one").is_some());
-    assert!(cache.route("U").await.is_err());
 }
