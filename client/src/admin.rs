@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use namesrv_client::NameServers;
 use protocol::{
-    body::{ClusterInfo, ConsumeStats, KvTable, MessageQueue, TopicList, TopicStatsTable},
+    body::{ClusterInfo, ConsumeStats, KvTable, MessageQueue, TopicStatsTable},
     code::{request, response},
     header::{
-        CreateTopicRequest, DeleteTopicFromNamesrvRequest, DeleteTopicRequest,
-        GetConsumeStatsRequest, GetTopicStatsInfoRequest, QueryMessageRequest, ResetOffsetRequest,
-        ViewMessageRequest,
+        CreateTopicRequest, DeleteTopicRequest, GetConsumeStatsRequest, GetTopicStatsInfoRequest,
+        QueryMessageRequest, ResetOffsetRequest, ViewMessageRequest,
     },
     message::{id::parse_offset_message_id, properties::key, record},
     name,
@@ -17,7 +17,6 @@ use protocol::{
 use crate::{
     Client, Received,
     error::{AdminError, RouteError},
-    namesrv::NameServers,
     routes::Route,
 };
 
@@ -89,10 +88,7 @@ impl Admin {
     /// # Errors
     /// See [`AdminError`].
     pub async fn cluster(&self) -> Result<ClusterInfo, AdminError> {
-        let code = request::GET_BROKER_CLUSTER_INFO;
-        let answer =
-            self.servers().ask(|at| self.client.request("list of brokers", at, code)).await?;
-        Ok(answer.read(|command| Ok(ClusterInfo::decode(&command.body)?))?)
+        Ok(self.servers().cluster_info().await?)
     }
 
     /// What a broker tells about itself.
@@ -110,10 +106,7 @@ impl Admin {
     /// # Errors
     /// See [`AdminError`].
     pub async fn topics(&self) -> Result<BTreeSet<String>, AdminError> {
-        let code = request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER;
-        let answer =
-            self.servers().ask(|at| self.client.request("list of topics", at, code)).await?;
-        let list = answer.read(|command| Ok(TopicList::decode(&command.body)?))?;
+        let list = self.servers().topic_list().await?;
         Ok(list.topic_list.into_iter().collect())
     }
 
@@ -121,7 +114,7 @@ impl Admin {
     ///
     /// # Errors
     /// See [`RouteError`].
-    pub async fn route(&self, topic: &str) -> Result<Arc<Route>, RouteError> {
+    pub async fn route(&self, topic: &str) -> Result<Route, RouteError> {
         self.client.route(topic).await
     }
 
@@ -202,17 +195,10 @@ impl Admin {
     /// # Errors
     /// The first of a name server that did not; the others were asked all the same.
     pub async fn forget_topic(&self, topic: &str, cluster: Option<&str>) -> Result<(), AdminError> {
-        let header = DeleteTopicFromNamesrvRequest {
-            topic: topic.to_owned(),
-            cluster_name: cluster.map(ToOwned::to_owned),
-        };
-        let mut first_error = Ok(());
-        for at in self.servers().addresses() {
-            let request =
-                self.client.request("deletion of a route", at, request::DELETE_TOPIC_IN_NAMESRV);
-            first_error = first_error.and(request.header(&header).send().await.map(|_answer| ()));
-        }
-        Ok(first_error?)
+        let outcomes = self.servers().delete_topic(topic, cluster).await;
+        let done: Result<Vec<()>, _> = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
+        done?;
+        Ok(())
     }
 
     /// Offsets of the queues of a topic on all its masters, by broker and queue.
@@ -376,7 +362,7 @@ impl Admin {
     }
 
     fn servers(&self) -> &NameServers {
-        &self.client.servers
+        self.client.servers()
     }
 }
 

@@ -1,18 +1,20 @@
 //! One client: its connections, routes and heartbeats.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Weak},
     time::Duration,
 };
 
+use namesrv_client::NameServers;
 use protocol::{body::HeartbeatData, code::request, header::UnregisterClientRequest};
 
 use crate::{
     error::{RequestError, RouteError},
     members::Members,
-    namesrv::NameServers,
     request::Request,
-    routes::{Route, Routes},
+    route_cache::RouteCache,
+    routes::{MASTER, Route},
     unique_id,
 };
 
@@ -45,9 +47,8 @@ impl ClientOptions {
 #[derive(Debug)]
 pub struct Client {
     id: String,
-    pub(crate) connections: remoting::Client,
-    pub(crate) servers: NameServers,
-    routes: Routes,
+    connections: Arc<remoting::Client>,
+    routes: RouteCache,
     pub(crate) members: Arc<Members>,
 }
 
@@ -57,22 +58,25 @@ impl Client {
     /// # Errors
     /// [`RouteError::NoNamesrv`].
     pub fn new(options: ClientOptions) -> Result<Arc<Self>, RouteError> {
-        let servers = NameServers::parse(&options.namesrv)?;
+        let servers = NameServers::split(&options.namesrv);
+        if servers.is_empty() {
+            return Err(RouteError::NoNamesrv);
+        }
         let instance = options.instance.unwrap_or_else(|| {
             // Java: process id and nanoseconds (`UtilAll.getPid`, `System.nanoTime`).
             let id = unique_id::next();
             format!("{}#{}", std::process::id(), id.get(12..).unwrap_or(&id))
         });
         let members = Arc::new(Members::default());
-        let connections = remoting::Client::new(remoting::ClientOptions {
+        let connections = Arc::new(remoting::Client::new(remoting::ClientOptions {
             handler: Some(Arc::clone(&members) as Arc<dyn remoting::Handler>),
             ..remoting::ClientOptions::default()
-        });
+        }));
+        let servers = NameServers::new(servers, Arc::clone(&connections));
         let client = Arc::new(Self {
             id: format!("{}@{instance}", unique_id::local_address()),
             connections,
-            servers,
-            routes: Routes::new(options.route_age),
+            routes: RouteCache::new(servers, options.route_age),
             members,
         });
         tokio::spawn(beat(Arc::downgrade(&client), options.heartbeat));
@@ -88,8 +92,20 @@ impl Client {
     ///
     /// # Errors
     /// See [`RouteError`].
-    pub async fn route(&self, topic: &str) -> Result<Arc<Route>, RouteError> {
-        self.routes.get(&self.connections, &self.servers, topic).await
+    pub async fn route(&self, topic: &str) -> Result<Route, RouteError> {
+        match self.routes.route(topic).await {
+            Ok(Some(data)) => Ok(Route { topic: topic.to_owned(), data }),
+            Ok(None) => Err(RouteError::Unknown {
+                topic: topic.to_owned(),
+                namesrv: self.servers().addresses().join(";"),
+            }),
+            Err(source) => Err(RouteError::NameServer { topic: topic.to_owned(), source }),
+        }
+    }
+
+    /// The name servers.
+    pub(crate) fn servers(&self) -> &NameServers {
+        self.routes.servers()
     }
 
     /// Has the route of a topic asked for again at its next use.
@@ -108,7 +124,7 @@ impl Client {
         };
         let mut failed = None;
         let mut taken = false;
-        for address in self.routes.brokers(data.consumer_data_set.is_empty()) {
+        for address in self.brokers(data.consumer_data_set.is_empty()).await {
             match self.heartbeat_to(&address, &data).await {
                 Ok(()) => taken = true,
                 Err(error) => {
@@ -123,6 +139,19 @@ impl Client {
         }
     }
 
+    /// Addresses of brokers in the known routes: of masters, or of all.
+    async fn brokers(&self, masters_only: bool) -> Vec<String> {
+        let routes = self.routes.known().await;
+        let addresses: BTreeSet<&String> = routes
+            .iter()
+            .flat_map(|route| &route.broker_datas)
+            .flat_map(|broker| &broker.broker_addrs)
+            .filter(|(id, _)| !masters_only || **id == MASTER)
+            .map(|(_, address)| address)
+            .collect();
+        addresses.into_iter().cloned().collect()
+    }
+
     async fn heartbeat_to(&self, address: &str, data: &HeartbeatData) -> Result<(), RequestError> {
         self.request("heartbeat", address, request::HEART_BEAT).body(data.encode()).send().await?;
         Ok(())
@@ -135,7 +164,7 @@ impl Client {
             producer_group: producer.map(ToOwned::to_owned),
             consumer_group: consumer.map(ToOwned::to_owned),
         };
-        for address in self.routes.brokers(false) {
+        for address in self.brokers(false).await {
             let request = self.request("unregistration", &address, request::UNREGISTER_CLIENT);
             if let Err(error) = request.header(&header).send().await {
                 // The broker notices by the closed connection or the missing heartbeat.

@@ -1,5 +1,6 @@
 //! Why an operation of the client failed: one enum an operation.
 
+use namesrv_client::NameServerError;
 use protocol::{body::BodyError, header::HeaderError};
 use remoting::CallError;
 
@@ -75,11 +76,11 @@ pub enum RouteError {
     },
     /// No name server answered.
     #[error("route of topic {topic} could not be asked for: {source}")]
-    Request {
+    NameServer {
         /// The topic.
         topic: String,
         /// What the last of them said.
-        source: RequestError,
+        source: NameServerError,
     },
 }
 
@@ -195,6 +196,9 @@ pub enum AdminError {
     /// A name server or broker did not do it.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// No name server did it.
+    #[error(transparent)]
+    NameServer(#[from] NameServerError),
     /// Where a topic lies is not known.
     #[error(transparent)]
     Route(#[from] RouteError),

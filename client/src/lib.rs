@@ -13,11 +13,11 @@ mod error;
 mod group;
 mod members;
 mod message;
-mod namesrv;
 mod producer;
 mod progress;
 mod pull;
 mod request;
+mod route_cache;
 mod routes;
 mod unique_id;
 

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use protocol::{
-    body::MessageQueue,
+    body::{MessageQueue, TopicRouteData},
     code::{request, response},
     header::SendMessageRequest,
     message::{
@@ -206,7 +206,7 @@ impl Producer {
 
     /// The route to send by: the topic's, or for a new topic that of the template from which
     /// brokers create it (`DefaultMQProducerImpl.tryToFindTopicPublishInfo`).
-    async fn publish_route(&self, topic: &str) -> Result<Arc<Route>, RouteError> {
+    async fn publish_route(&self, topic: &str) -> Result<Route, RouteError> {
         let unknown = match self.client.route(topic).await {
             Err(error @ RouteError::Unknown { .. }) => error,
             other => return other,
@@ -217,12 +217,12 @@ impl Producer {
             Err(RouteError::Unknown { .. }) => return Err(unknown),
             Err(error) => return Err(error),
         };
-        let mut data = template.data.clone();
+        let mut data = TopicRouteData::clone(&template.data);
         for queue in &mut data.queue_datas {
             queue.read_queue_nums = queue.read_queue_nums.min(self.options.new_topic_queues);
             queue.write_queue_nums = queue.write_queue_nums.min(self.options.new_topic_queues);
         }
-        Ok(Arc::new(Route { topic: topic.to_owned(), data }))
+        Ok(Route { topic: topic.to_owned(), data: Arc::new(data) })
     }
 
     /// The next queue in turn; after a failure one of another broker, or else another queue.

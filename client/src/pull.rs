@@ -240,7 +240,7 @@ impl PullConsumer {
         }
     }
 
-    async fn route(&self, queue: &MessageQueue) -> Result<Arc<Route>, RouteError> {
+    async fn route(&self, queue: &MessageQueue) -> Result<Route, RouteError> {
         self.client.route(&queue.topic).await
     }
 
