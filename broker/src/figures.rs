@@ -83,4 +83,16 @@ impl Broker {
             min_position: self.store.min_physical(),
         }
     }
+
+    /// Why clients should not use this broker yet; `None` when they can. It must be the master
+    /// and, where name servers are configured, be known to one of them.
+    #[must_use]
+    pub fn unready(&self) -> Option<String> {
+        if let Err(rejection) = self.require_master() {
+            return Some(rejection.remark);
+        }
+        self.registration
+            .missing_everywhere()
+            .map(|servers| format!("this broker is not registered at any name server of {servers}"))
+    }
 }

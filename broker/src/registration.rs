@@ -5,7 +5,10 @@
 //! or for a bounded time: a name server that is away must not hold up a topic's creation.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -40,6 +43,8 @@ struct NameServer {
     address: String,
     /// Version of the table that it has got last; held during a registration.
     registered: tokio::sync::Mutex<Option<i64>>,
+    /// Whether the last registration that ended succeeded.
+    knows: AtomicBool,
 }
 
 /// Why a name server did not take a registration.
@@ -57,6 +62,17 @@ impl Registration {
         Self { client, servers: Mutex::default() }
     }
 
+    /// The addresses of all name servers, if there are some and none knows this broker.
+    pub(crate) fn missing_everywhere(&self) -> Option<String> {
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = servers.iter().any(|server| server.knows.load(Ordering::Acquire));
+        if known || servers.is_empty() {
+            return None;
+        }
+        let addresses: Vec<&str> = servers.iter().map(|server| server.address.as_str()).collect();
+        Some(addresses.join(";"))
+    }
+
     /// The name servers as configured now; what is known of those that stay is kept.
     fn servers(&self, config: &BrokerConfig) -> Vec<Arc<NameServer>> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,6 +85,7 @@ impl Registration {
                     Arc::new(NameServer {
                         address: address.to_owned(),
                         registered: tokio::sync::Mutex::new(None),
+                        knows: AtomicBool::new(false),
                     })
                 })
             })
@@ -119,12 +136,14 @@ impl Broker {
         match self.send_registration(&server.address, registered_body(wrapper)).await {
             Ok(()) => {
                 *registered = Some(version);
+                server.knows.store(true, Ordering::Release);
                 if first {
                     tracing::info!(name_server = server.address, "registered");
                 }
             }
             Err(error) => {
                 *registered = None;
+                server.knows.store(false, Ordering::Release);
                 tracing::warn!(name_server = server.address, %error, "registration failed");
             }
         }
