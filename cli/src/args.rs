@@ -9,8 +9,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AdminArgs, AdminCommand, OffsetsCommand, Place, ResetTo, TopicCommand};
 pub(crate) use java::{JavaBrokerArgs, JavaNamesrvArgs};
-pub(crate) use message::{Beginning, ConsumeArgs, NamesrvArgs, SendArgs};
-pub(crate) use server::{BrokerArgs, HttpListen, NamesrvServerArgs, PrintConfig, StandaloneArgs};
+pub(crate) use message::{Beginning, ConsumeArgs, SendArgs};
+pub(crate) use server::{
+    BrokerArgs, HttpListen, NamesrvServerArgs, PageArgs, PrintConfig, StandaloneArgs,
+};
 
 /// A RocketMQ-compatible message broker whose commit log is a DLedger (Raft) log.
 #[derive(Debug, Parser)]

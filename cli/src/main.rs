@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser};
 
 mod admin;
 mod args;
+mod config;
 mod consume;
 mod data_lock;
 mod figures;
@@ -16,6 +17,9 @@ mod logging;
 mod output;
 mod page;
 mod send;
+mod serve;
+mod server_commands;
+mod standalone;
 mod stop;
 
 use args::{Cli, Command, JavaBrokerArgs, JavaNamesrvArgs, LogArgs};
@@ -59,9 +63,9 @@ async fn dispatch(command: Command, level: LogLevel) -> anyhow::Result<()> {
         Command::Send(args) => send::run(args).await,
         Command::Consume(args) => consume::run(args).await,
         Command::Admin(args) => admin::run(args).await,
-        Command::Standalone(_) | Command::Broker(_) | Command::Namesrv(_) => {
-            anyhow::bail!("servers are not there yet {level:?}")
-        }
+        Command::Standalone(args) => standalone::run(args, level).await,
+        Command::Broker(args) => server_commands::broker(args, level).await,
+        Command::Namesrv(args) => server_commands::namesrv(args).await,
         Command::Completions { .. } => Ok(()),
     }
 }

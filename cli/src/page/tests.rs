@@ -1,5 +1,6 @@
 use std::{sync::Mutex, time::Duration};
 
+use broker::BrokerFigures;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -22,7 +23,10 @@ impl Probe for Fake {
         self.unready.lock().unwrap().clone()
     }
     fn figures(&self) -> Figures {
-        Figures { messages_in: 7, ..Figures::default() }
+        Figures {
+            now: BrokerFigures { messages_in: 7, ..BrokerFigures::default() },
+            ..Figures::default()
+        }
     }
 }
 

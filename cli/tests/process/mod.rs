@@ -1,0 +1,159 @@
+//! Processes of the binary under test.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_ledgermq");
+const LONG: Duration = Duration::from_secs(60);
+
+/// Runs a command to its end: whether it succeeded, its output, its errors.
+pub(crate) fn ledgermq<A: AsRef<str>>(arguments: &[A], input: &str) -> (bool, String, String) {
+    let mut child = Command::new(BINARY)
+        .args(arguments.iter().map(AsRef::as_ref))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that does not read has closed its end already.
+    drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    (
+        output.status.success(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+/// A server on free ports; it is killed when the test ends.
+pub(crate) struct Standalone {
+    child: Child,
+    folder: PathBuf,
+    namesrv: String,
+    http: String,
+}
+
+impl Standalone {
+    /// Starts it with data in `folder/ledgermq-data` and waits until it is ready.
+    pub(crate) fn start(folder: &Path) -> Self {
+        let ready = folder.join("ready");
+        drop(std::fs::remove_file(&ready));
+        let file = |name| std::fs::File::create(folder.join(name)).unwrap();
+        let mut child = Command::new(BINARY)
+            .args(Self::arguments(folder))
+            .stdin(Stdio::null())
+            .stdout(file("out"))
+            .stderr(file("err"))
+            .spawn()
+            .unwrap();
+        let begun = Instant::now();
+        let text = loop {
+            if let Ok(text) = std::fs::read_to_string(&ready) {
+                break text;
+            }
+            let ended = child.try_wait().unwrap();
+            if ended.is_some() || begun.elapsed() > LONG {
+                drop(child.kill());
+                let errors = std::fs::read_to_string(folder.join("err")).unwrap();
+                panic!("not ready: {ended:?}\n{errors}");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let address = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            line.unwrap_or_else(|| panic!("{name} is missing in {text}")).to_owned()
+        };
+        let (namesrv, http) = (address("namesrv"), address("http"));
+        Self { child, folder: folder.to_owned(), namesrv, http }
+    }
+
+    /// The arguments of [`Standalone::start`].
+    pub(crate) fn arguments(folder: &Path) -> Vec<String> {
+        let path = |name| folder.join(name).to_str().unwrap().to_owned();
+        let mut arguments = vec!["standalone".to_owned()];
+        for (flag, value) in [
+            ("--data", path("ledgermq-data")),
+            ("--ready-file", path("ready")),
+            ("--broker-listen", "127.0.0.1:0".to_owned()),
+            ("--namesrv-listen", "127.0.0.1:0".to_owned()),
+            ("--http-listen", "127.0.0.1:0".to_owned()),
+        ] {
+            arguments.extend([flag.to_owned(), value]);
+        }
+        arguments
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed so far.
+    pub(crate) fn output(&self) -> String {
+        std::fs::read_to_string(self.folder.join("out")).unwrap()
+    }
+
+    /// Runs a client command against it, which must succeed.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        self.run_with_input(arguments, "")
+    }
+
+    /// As [`Standalone::run`], with standard input.
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> String {
+        let all = [arguments, &["--namesrv", &self.namesrv]].concat();
+        let (succeeded, output, errors) = ledgermq(&all, input);
+        if !succeeded {
+            let log = std::fs::read_to_string(self.folder.join("err")).unwrap();
+            panic!("{arguments:?} failed: {errors}\n{output}\nserver:\n{log}");
+        }
+        output
+    }
+
+    /// Body of a page.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.http).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    /// Stops it by SIGTERM, which must end well.
+    pub(crate) fn stop(&mut self) {
+        self.signal("TERM");
+        let begun = Instant::now();
+        while begun.elapsed() < LONG {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let log = std::fs::read_to_string(self.folder.join("err")).unwrap();
+                assert!(status.success(), "{status}\n{log}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("SIGTERM did not stop it");
+    }
+
+    /// Ends it by SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+}
+
+impl Drop for Standalone {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

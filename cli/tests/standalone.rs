@@ -1,0 +1,142 @@
+//! The standalone server as a user has it: one process on free ports in an empty folder, spoken to
+//! by the other commands of the same binary.
+
+mod process;
+
+use std::{collections::BTreeSet, fs};
+
+use process::{Standalone, ledgermq};
+
+fn bodies(out: &str) -> BTreeSet<String> {
+    out.lines().map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn messages_outlive_a_restart_and_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Standalone::start(folder.path());
+    let banner = server.output();
+    for part in ["ledgermq send", "ledgermq consume", "ledgermq-data", "flush"] {
+        assert!(banner.contains(part), "{part} is missing in\n{banner}");
+    }
+
+    let sent = server.run(&["send", "TopicTest", "Hello", "--tag", "TagA", "--key", "k1"]);
+    assert!(sent.contains("SEND_OK"), "{sent}");
+    let seen = server.run(&["consume", "TopicTest"]);
+    for part in ["Hello", "TagA", "keys=k1"] {
+        assert!(seen.contains(part), "{part} is missing in {seen}");
+    }
+    server.stop();
+
+    let mut server = Standalone::start(folder.path());
+    assert_eq!(server.run(&["consume", "TopicTest", "--body"]), "Hello\n");
+    let lines: String = (0..200).map(|n| format!("m{n}\n")).collect();
+    let told = server.run_with_input(&["send", "TopicTest", "--json"], &lines);
+    assert_eq!(told.lines().filter(|line| line.contains("SEND_OK")).count(), 200, "{told}");
+    server.kill();
+
+    let server = Standalone::start(folder.path());
+    let mut expected = bodies(&lines);
+    expected.insert("Hello".to_owned());
+    assert_eq!(bodies(&server.run(&["consume", "TopicTest", "--body"])), expected);
+}
+
+#[test]
+fn a_group_goes_on_where_it_was_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Standalone::start(folder.path());
+    server.run_with_input(&["send", "T"], "a\nb\nc\nd\n");
+    let first = server.run(&["consume", "T", "--group", "g", "--count", "3", "--body"]);
+    assert_eq!(first.lines().count(), 3);
+    server.stop();
+
+    let server = Standalone::start(folder.path());
+    let rest = server.run(&["consume", "T", "--group", "g", "--body"]);
+    let mut all = bodies(&first);
+    all.extend(bodies(&rest));
+    assert_eq!(all, bodies("a\nb\nc\nd"));
+    assert_eq!(rest.lines().count(), 1, "{rest}");
+    let progress = server.run(&["admin", "offsets", "show", "g", "--topic", "T", "--json"]);
+    assert!(progress.contains("\"lag\":0"), "{progress}");
+
+    server.run(&["admin", "offsets", "reset", "g", "T", "--to", "first"]);
+    let again = server.run(&["consume", "T", "--group", "g", "--body"]);
+    assert_eq!(bodies(&again), bodies("a\nb\nc\nd"));
+}
+
+#[test]
+fn topics_are_made_listed_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Standalone::start(folder.path());
+    server.run(&["admin", "topic", "create", "Made", "--queues", "3"]);
+    let route = server.run(&["admin", "topic", "route", "Made", "--json"]);
+    assert!(route.contains("\"writeQueues\":3"), "{route}");
+    assert!(server.run(&["admin", "topic", "list"]).lines().any(|line| line.trim() == "Made"));
+    let sent = server.run(&["send", "Made", "x", "--json"]);
+    let status = server.run(&["admin", "topic", "status", "Made", "--json"]);
+    assert!(status.contains("\"maxOffset\":1"), "{status}");
+    let id = sent.split("\"offsetMsgId\":\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(server.run(&["admin", "message", id]).contains("Made"));
+    let cluster = server.run(&["admin", "cluster"]);
+    assert!(cluster.contains("DefaultCluster") && cluster.contains("broker-a"), "{cluster}");
+    server.run(&["admin", "topic", "delete", "Made"]);
+    assert!(!server.run(&["admin", "topic", "list"]).lines().any(|line| line.trim() == "Made"));
+}
+
+#[test]
+fn the_page_tells_that_it_is_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Standalone::start(folder.path());
+    assert_eq!(server.get("/livez"), "ok\n");
+    assert_eq!(server.get("/readyz"), "ok\n");
+    server.run(&["send", "T", "x"]);
+    let metrics = server.get("/metrics");
+    let line = metrics.lines().find(|line| line.starts_with("rocketmq_messages_in_total"));
+    assert!(line.unwrap().ends_with(" 1"), "{line:?}");
+}
+
+#[test]
+fn a_second_start_on_the_same_folder_is_refused_with_the_pid() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Standalone::start(folder.path());
+    let (status, _, errors) = ledgermq(&Standalone::arguments(folder.path()), "");
+    assert!(!status);
+    let holder = format!("process {}", server.pid());
+    assert!(errors.contains(&holder) && errors.contains("--data"), "{errors}");
+}
+
+#[test]
+fn a_port_in_use_is_named_with_its_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for flag in ["--broker-listen", "--namesrv-listen", "--http-listen"] {
+        let mut arguments = Standalone::arguments(folder.path());
+        let at = arguments.iter().position(|argument| argument == flag).unwrap();
+        arguments[at + 1].clone_from(&address);
+        let (status, _, errors) = ledgermq(&arguments, "");
+        assert!(!status, "{flag}");
+        assert!(errors.contains(&address) && errors.contains(flag), "{flag}: {errors}");
+    }
+}
+
+#[test]
+fn mqbroker_takes_the_flags_of_javas_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("mqbroker");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ledgermq"), &link).unwrap();
+    let file = folder.path().join("broker.conf");
+    fs::File::create(&file).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = std::process::Command::new(&link).args(arguments).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (fine, printed) = run(&["-c", file.to_str().unwrap(), "-n", "n1:9876;n2:9876", "-p"]);
+    assert!(fine);
+    assert!(printed.lines().any(|line| line == "namesrvAddr=n1:9876;n2:9876"), "{printed}");
+    assert!(printed.lines().any(|line| line == "listenPort=10911"), "{printed}");
+    let (fine, important) = run(&["-c", file.to_str().unwrap(), "-m"]);
+    assert!(fine);
+    assert!(important.lines().count() < printed.lines().count());
+    assert!(run(&["-h"]).1.contains("--configFile"));
+}
