@@ -1,6 +1,10 @@
 //! Logs: text or JSON lines on standard error, with a level that can be changed while running.
 
-use std::{fmt, io, sync::Arc};
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+    sync::Arc,
+};
 
 use tracing_subscriber::{
     EnvFilter, Registry, layer::SubscriberExt, reload, util::SubscriberInitExt,
@@ -51,7 +55,9 @@ impl LogLevel {
         let text = args.log_level.clone().or(environment).unwrap_or_else(|| default.to_owned());
         let (filter, handle) = reload::Layer::<EnvFilter, Registry>::new(parse(&text)?);
         let registry = tracing_subscriber::registry().with(filter);
-        let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal());
         match args.log_format {
             LogFormat::Text => registry.with(lines).try_init(),
             LogFormat::Json => registry.with(lines.json()).try_init(),

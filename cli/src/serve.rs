@@ -20,15 +20,6 @@ use crate::{
     stop::StopSignals,
 };
 
-/// How a broker is run by a command: what chooses its addresses and its folder, for errors.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Flags {
-    /// What changes the broker's address.
-    pub(crate) listen: &'static str,
-    /// What changes the data folder.
-    pub(crate) data: &'static str,
-}
-
 /// A broker that serves, with its page.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -60,17 +51,18 @@ impl PageListener {
 }
 
 impl Server {
-    /// Locks the data, starts the broker and serves the page.
+    /// Starts the broker on data that is locked and serves the page. `flag` is what changes the
+    /// broker's address, for errors.
     pub(crate) async fn start(
         config: BrokerConfig,
-        page: PageListener,
-        level: LogLevel,
-        flags: Flags,
+        lock: DataLock,
+        page: (PageListener, LogLevel),
+        flag: &'static str,
     ) -> anyhow::Result<Self> {
-        let lock = DataLock::take(Path::new(&config.store_path_root_dir), flags.data)?;
+        let (page, level) = page;
         let options = BrokerOptions { config, namesrv: None, listen: None, data_dir: None };
         let running = Broker::start(options).await.map_err(|error| match error {
-            StartError::Listen { address, cause } => listen::refused(address, flags.listen, cause),
+            StartError::Listen { address, cause } => listen::refused(address, flag, cause),
             other => other.into(),
         })?;
         let (address, config) = (running.address(), running.config());

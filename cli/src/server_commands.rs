@@ -1,15 +1,19 @@
 //! `ledgermq broker` and `ledgermq namesrv`.
 
+use std::path::Path;
+
 use anyhow::Context;
 use broker::config::{BrokerConfig, Printed};
 use namesrv::Namesrv;
 
 use crate::{
     args::{BrokerArgs, NamesrvServerArgs, PrintConfig},
-    config, listen,
+    config,
+    data_lock::DataLock,
+    listen,
     logging::LogLevel,
     output,
-    serve::{Flags, PageListener, Server},
+    serve::{PageListener, Server},
     stop::StopSignals,
 };
 
@@ -21,9 +25,9 @@ pub(crate) async fn broker(args: BrokerArgs, level: LogLevel) -> anyhow::Result<
         return Ok(());
     }
     let signals = StopSignals::catch().context("signals cannot be caught")?;
+    let lock = DataLock::take(Path::new(&config.store_path_root_dir), "storePathRootDir")?;
     let page = PageListener::bind(&args.page, config.listen_port).await?;
-    let flags = Flags { listen: "listenPort or bindAddress", data: "storePathRootDir" };
-    let server = Server::start(config, page, level, flags).await?;
+    let server = Server::start(config, lock, (page, level), "listenPort or bindAddress").await?;
     tracing::info!(
         durability = server.durability(),
         data = %server.directory().display(),

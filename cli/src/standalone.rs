@@ -3,14 +3,17 @@
 use std::{net::SocketAddr, path::Path};
 
 use anyhow::Context;
+use broker::config::FlushDiskType;
 use namesrv::{Namesrv, NamesrvOptions};
 
 use crate::{
     args::StandaloneArgs,
-    config, listen,
+    config,
+    data_lock::DataLock,
+    listen,
     logging::LogLevel,
     output,
-    serve::{Flags, PageListener, Server, reachable},
+    serve::{PageListener, Server, reachable},
     stop::StopSignals,
 };
 
@@ -18,12 +21,13 @@ use crate::{
 pub(crate) async fn run(args: StandaloneArgs, level: LogLevel) -> anyhow::Result<()> {
     let signals = StopSignals::catch().context("signals cannot be caught")?;
     let mut config = config::standalone(&args)?;
+    let data = Path::new(&config.store_path_root_dir).to_owned();
+    let lock = DataLock::take(&data, "--data DIR")?;
     let page = PageListener::bind(&args.page, config.listen_port).await?;
-    let namesrv = start_namesrv(args.namesrv_listen, Path::new(&config.store_path_root_dir))?;
+    let namesrv = start_namesrv(args.namesrv_listen, &data)?;
     let namesrv_address = namesrv.local_addr();
     config.namesrv_addr = reachable(namesrv_address).to_string();
-    let flags = Flags { listen: "--broker-listen ADDR", data: "--data DIR" };
-    let server = Server::start(config, page, level, flags).await?;
+    let server = Server::start(config, lock, (page, level), "--broker-listen ADDR").await?;
     let result = server
         .run(signals, |server| {
             output::line(&banner(server, namesrv_address, &program()))?;
@@ -63,7 +67,7 @@ fn banner(server: &Server, namesrv: SocketAddr, program: &str) -> String {
          \x20 broker        {broker}  ({name} in {cluster})\n\
          \x20 page          {page}\n\
          \x20 data          {data}\n\
-         \x20 durability    {durability} (flushDiskType)\n\
+         \x20 durability    {flush}: {durability}\n\
          \n\
          Send and receive a first message, in another terminal:\n\
          \x20 {program} send{flag} TopicTest 'Hello'\n\
@@ -74,6 +78,10 @@ fn banner(server: &Server, namesrv: SocketAddr, program: &str) -> String {
         name = config.broker_name,
         cluster = config.broker_cluster_name,
         data = data.display(),
+        flush = match config.flush_disk_type {
+            FlushDiskType::Sync => "SYNC_FLUSH",
+            FlushDiskType::Async => "ASYNC_FLUSH",
+        },
         durability = server.durability(),
     )
 }

@@ -26,7 +26,7 @@ use crate::{
     error::{RequestError, RouteError, SendError},
     request::Request,
     routes::Route,
-    unique_id::now_millis,
+    unique_id::{self, now_millis},
 };
 
 mod outcome;
@@ -93,7 +93,7 @@ impl Producer {
     pub fn start(client: Arc<Client>, options: ProducerOptions) -> Self {
         client.members.producer_joins(&options.group);
         let window = Semaphore::new(options.window.clamp(1, Semaphore::MAX_PERMITS));
-        Self { client, options, window, turn: AtomicU64::new(0) }
+        Self { client, options, window, turn: AtomicU64::new(unique_id::random()) }
     }
 
     /// Sends a message and waits until it is stored. Another queue, on another broker if there is

@@ -38,7 +38,9 @@ async fn queues_take_turns_and_offsets_come_back() {
         assert_eq!(sent.status, SendStatus::Stored);
         places.push((sent.queue.queue_id, sent.queue_offset));
     }
-    assert_eq!(places, [(0, 0), (1, 0), (0, 1), (1, 1)]);
+    // Producers begin anywhere, so that many that send one message do not all take queue 0.
+    let first = places[0].0;
+    assert_eq!(places, [(first, 0), (1 - first, 0), (first, 1), (1 - first, 1)]);
     let sent = producer.send_to(Message::new("T", "x"), 1).await.unwrap();
     assert_eq!((sent.queue.queue_id, sent.queue_offset), (1, 2));
     producer.stop().await;

@@ -12,10 +12,15 @@ use protocol::message::id::UniqueIds;
 static IDS: LazyLock<UniqueIds> = LazyLock::new(|| {
     let [_, _, high, low] = std::process::id().to_be_bytes();
     // Java has a hash of its class loader here: it tells processes of one pid (containers) apart.
-    let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_be_bytes();
+    let [a, b, c, d, ..] = random().to_be_bytes();
     let salt = u32::from_be_bytes([a, b, c, d]);
     UniqueIds::new(local_address(), u16::from_be_bytes([high, low]), salt)
 });
+
+/// A random number, from the seed that the standard library has for its tables.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
 
 /// A new message id.
 pub(crate) fn next() -> String {

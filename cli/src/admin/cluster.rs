@@ -52,7 +52,10 @@ async fn facts(admin: &Admin, address: &str) -> Value {
     };
     let text = |key: &str| info.get(key).cloned().unwrap_or_default();
     // Three rates over growing spans; an idle broker has none of them.
-    let rate = |key: &str| text(key).split_whitespace().next().unwrap_or("0.0").to_owned();
+    let rate = |key: &str| {
+        let rate = text(key).split_whitespace().next().and_then(|first| first.parse::<f64>().ok());
+        format!("{:.1}", rate.unwrap_or(0.0))
+    };
     let number = |key: &str| text(key).parse::<i64>().unwrap_or(0);
     let bytes = number("commitLogMaxOffset") - number("commitLogMinOffset").max(0);
     json!({

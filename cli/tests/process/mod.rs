@@ -1,4 +1,9 @@
 //! Processes of the binary under test.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "these are parts of tests; clippy knows only functions marked as tests"
+)]
 
 use std::{
     io::{Read, Write},
