@@ -9,10 +9,11 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use broker::Figures;
 use serde::Deserialize;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
-use crate::{figures::Figures, logging::LogLevel};
+use crate::{figures, logging::LogLevel};
 
 /// What a server tells the page.
 pub(crate) trait Probe: Send + Sync + 'static {
@@ -119,7 +120,7 @@ fn verdict(reason: Option<String>) -> Response {
 
 async fn metrics(State(shared): State<Shared>) -> Response {
     let form = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, form)], shared.probe.figures().to_open_metrics()).into_response()
+    ([(header::CONTENT_TYPE, form)], figures::open_metrics(&shared.probe.figures())).into_response()
 }
 
 async fn log_level(State(shared): State<Shared>) -> Response {

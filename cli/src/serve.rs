@@ -2,18 +2,19 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use anyhow::{Context, bail};
-use broker::{Broker, BrokerOptions, RunningBroker, StartError, config::BrokerConfig};
+use broker::{Broker, BrokerOptions, Figures, RunningBroker, StartError, config::BrokerConfig};
 
 use crate::{
     args::{HttpListen, PageArgs},
     data_lock::DataLock,
-    figures::Figures,
     listen,
     logging::LogLevel,
     page::{Page, Probe},
@@ -23,12 +24,9 @@ use crate::{
 /// A broker that serves, with its page.
 #[derive(Debug)]
 pub(crate) struct Server {
+    running: RunningBroker,
     probe: Arc<BrokerProbe>,
     page: Option<Page>,
-    address: SocketAddr,
-    directory: PathBuf,
-    durability: &'static str,
-    config: Arc<BrokerConfig>,
     _lock: DataLock,
 }
 
@@ -65,10 +63,9 @@ impl Server {
             StartError::Listen { address, cause } => listen::refused(address, flag, cause),
             other => other.into(),
         })?;
-        let (address, config) = (running.address(), running.config());
-        let (directory, durability) = (running.directory().to_owned(), running.durability());
         let probe = Arc::new(BrokerProbe {
-            running: RwLock::new(Some(Arc::new(running))),
+            broker: running.shared(),
+            stopping: AtomicBool::new(false),
             failure: Mutex::default(),
         });
         let page = match page.0 {
@@ -81,32 +78,17 @@ impl Server {
             }
             None => None,
         };
-        Ok(Self { probe, page, address, directory, durability, config, _lock: lock })
+        Ok(Self { running, probe, page, _lock: lock })
     }
 
-    /// Address of the broker's main port.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+    /// The broker.
+    pub(crate) fn broker(&self) -> &RunningBroker {
+        &self.running
     }
 
     /// Address of the page.
     pub(crate) fn page_address(&self) -> Option<SocketAddr> {
         self.page.as_ref().map(Page::address)
-    }
-
-    /// Folder of the data.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// What an acknowledged message means, for people.
-    pub(crate) fn durability(&self) -> &'static str {
-        self.durability
-    }
-
-    /// The effective configuration.
-    pub(crate) fn config(&self) -> &BrokerConfig {
-        &self.config
     }
 
     /// Writes the addresses to the file that the flag names.
@@ -116,7 +98,7 @@ impl Server {
         namesrv: Option<SocketAddr>,
     ) -> anyhow::Result<()> {
         let Some(path) = &args.ready_file else { return Ok(()) };
-        let mut lines = vec![("broker", self.address.to_string())];
+        let mut lines = vec![("broker", self.running.address().to_string())];
         lines.extend(self.page_address().map(|address| ("http", address.to_string())));
         lines.extend(namesrv.map(|address| ("namesrv", address.to_string())));
         listen::write_ready_file(path, &lines)
@@ -137,11 +119,10 @@ impl Server {
         announce: impl FnOnce(&Self) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut announce = Some(announce);
-        let Some(running) = self.probe.running() else { bail!("the broker was stopped before") };
         let reason = loop {
             tokio::select! {
                 name = signals.received() => break Ok(name),
-                failure = running.failed() => break Err(anyhow::anyhow!("the log failed: {failure}")),
+                failure = self.running.failed() => break Err(anyhow::anyhow!("the log failed: {failure}")),
                 () = self.ready(), if announce.is_some() => {
                     let announced = announce.take().map_or(Ok(()), |announce| announce(&self));
                     if let Err(error) = announced {
@@ -150,12 +131,13 @@ impl Server {
                 }
             }
         };
-        drop(running);
+        self.probe.stopping.store(true, Ordering::Release);
         match &reason {
             Ok(name) => tracing::info!(signal = name, "stopping"),
             Err(error) => {
                 tracing::error!("{error:#}; stopping");
-                self.probe.set_failure(format!("{error:#}"));
+                let mut known = self.probe.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                *known = Some(format!("{error:#}"));
             }
         }
         self.stop(signals).await?;
@@ -164,9 +146,8 @@ impl Server {
 
     /// Stops within a bounded time; a second signal ends it at once.
     async fn stop(self, mut signals: StopSignals) -> anyhow::Result<()> {
-        let Some(running) = self.probe.take() else { bail!("the broker is still in use") };
         let stopped = tokio::select! {
-            stopped = tokio::time::timeout(DRAIN, running.shutdown()) => stopped.is_ok(),
+            stopped = tokio::time::timeout(DRAIN, self.running.shutdown()) => stopped.is_ok(),
             name = signals.received() => bail!("{name} came again; the next start recovers the log"),
         };
         if let Some(page) = self.page {
@@ -182,27 +163,12 @@ impl Server {
     }
 }
 
-/// The broker as its page sees it. It is taken out when it stops.
+/// The broker as its page sees it, also while it stops.
 #[derive(Debug)]
 struct BrokerProbe {
-    running: RwLock<Option<Arc<RunningBroker>>>,
+    broker: Arc<Broker>,
+    stopping: AtomicBool,
     failure: Mutex<Option<String>>,
-}
-
-impl BrokerProbe {
-    fn running(&self) -> Option<Arc<RunningBroker>> {
-        self.running.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The broker alone. Pages look at it under the lock, so that none holds it any more.
-    fn take(&self) -> Option<RunningBroker> {
-        let running = self.running.write().unwrap_or_else(PoisonError::into_inner).take();
-        running.and_then(Arc::into_inner)
-    }
-
-    fn set_failure(&self, reason: String) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
-    }
 }
 
 impl Probe for BrokerProbe {
@@ -211,24 +177,14 @@ impl Probe for BrokerProbe {
     }
 
     fn unready(&self) -> Option<String> {
-        match &*self.running.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(running) => running.unready(),
-            None => Some("the broker is stopping".to_owned()),
+        if self.stopping.load(Ordering::Acquire) {
+            return Some("the broker is stopping".to_owned());
         }
+        self.broker.unready()
     }
 
     fn figures(&self) -> Figures {
-        match &*self.running.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(running) => {
-                let config = running.config();
-                Figures {
-                    cluster: config.broker_cluster_name.clone(),
-                    broker: config.broker_name.clone(),
-                    now: running.figures(),
-                }
-            }
-            None => Figures::default(),
-        }
+        self.broker.figures()
     }
 }
 

@@ -29,20 +29,20 @@ pub(crate) async fn broker(args: BrokerArgs, level: LogLevel) -> anyhow::Result<
     let page = PageListener::bind(&args.page, config.listen_port).await?;
     let server = Server::start(config, lock, (page, level), "listenPort or bindAddress").await?;
     tracing::info!(
-        durability = server.durability(),
-        data = %server.directory().display(),
+        durability = server.broker().durability(),
+        data = %server.broker().directory().display(),
         page = ?server.page_address(),
         "started"
     );
     server
         .run(signals, |server| {
-            let config = server.config();
+            let config = server.broker().config();
             // Start scripts wait for "boot success" (`BrokerStartup.java`).
             output::line(&format!(
                 "The broker[{}, {}:{}] boot success. serializeType=JSON and name server is {}",
                 config.broker_name,
                 config.broker_ip1.0,
-                server.address().port(),
+                server.broker().address().port(),
                 config.namesrv_addr,
             ))?;
             server.write_ready_file(&args.page, None)

@@ -50,9 +50,10 @@ fn start_namesrv(address: SocketAddr, data: &Path) -> anyhow::Result<Namesrv> {
 
 /// What a first user needs to know and to type.
 fn banner(server: &Server, namesrv: SocketAddr, program: &str) -> String {
-    let config = server.config();
-    let data = std::path::absolute(server.directory())
-        .unwrap_or_else(|_error| server.directory().to_owned());
+    let broker = server.broker();
+    let config = broker.config();
+    let data = std::path::absolute(broker.directory())
+        .unwrap_or_else(|_error| broker.directory().to_owned());
     let page = match server.page_address() {
         Some(address) => format!("http://{address}/  (livez, readyz, metrics, log)"),
         None => "off".to_owned(),
@@ -74,7 +75,7 @@ fn banner(server: &Server, namesrv: SocketAddr, program: &str) -> String {
          \x20 {program} consume{flag} TopicTest\n\
          Ctrl-C stops it; the data stays.",
         version = env!("CARGO_PKG_VERSION"),
-        broker = server.address(),
+        broker = broker.address(),
         name = config.broker_name,
         cluster = config.broker_cluster_name,
         data = data.display(),
@@ -82,7 +83,7 @@ fn banner(server: &Server, namesrv: SocketAddr, program: &str) -> String {
             FlushDiskType::Sync => "SYNC_FLUSH",
             FlushDiskType::Async => "ASYNC_FLUSH",
         },
-        durability = server.durability(),
+        durability = broker.durability(),
     )
 }
 

@@ -49,7 +49,10 @@ impl RouteCache {
     ///
     /// # Errors
     /// No name server answered and no route is known.
-    pub(crate) async fn route(&self, topic: &str) -> Result<Option<Arc<TopicRouteData>>, NameServerError> {
+    pub(crate) async fn route(
+        &self,
+        topic: &str,
+    ) -> Result<Option<Arc<TopicRouteData>>, NameServerError> {
         self.ask(topic).await
     }
 
@@ -76,10 +79,7 @@ impl RouteCache {
         routes
     }
 
-    async fn ask(
-        &self,
-        topic: &str,
-    ) -> Result<Option<Arc<TopicRouteData>>, NameServerError> {
+    async fn ask(&self, topic: &str) -> Result<Option<Arc<TopicRouteData>>, NameServerError> {
         let begun = Instant::now();
         let entry = self.entry(topic, begun);
         let mut known = entry.known.lock().await;
