@@ -1,4 +1,4 @@
-//! What brokers, clients and tools ask of name servers: registration, routes, values.
+//! What brokers, clients and tools ask of name servers: registration, routes, keep-alive.
 //!
 //! Name servers do not know each other. A broker registers at each of them, in parallel; a
 //! question goes to one, and to the next when that one does not answer. Host names are resolved
@@ -7,10 +7,12 @@
 mod admin;
 mod error;
 mod register;
+mod route_cache;
 
 pub use admin::Outcomes;
 pub use error::NameServerError;
 pub use register::{RegisterAnswer, RegisterBroker, RegisterOutcome};
+pub use route_cache::{DEFAULT_REFRESH, RouteCache};
 
 use std::fmt;
 use std::future::Future;
