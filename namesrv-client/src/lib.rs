@@ -7,12 +7,10 @@
 mod admin;
 mod error;
 mod register;
-mod route_cache;
 
 pub use admin::Outcomes;
 pub use error::NameServerError;
 pub use register::{RegisterAnswer, RegisterBroker, RegisterOutcome};
-pub use route_cache::{DEFAULT_REFRESH, RouteCache};
 
 use std::fmt;
 use std::future::Future;

@@ -146,30 +146,3 @@ async fn values_and_permissions_are_changed_at_all() {
     both.delete_topic("T", Some("C")).await;
     assert_eq!(both.route("T").await.expect("an answer"), None);
 }
-
-#[tokio::test]
-async fn a_cache_asks_again_after_its_time_or_when_told() {
-    let server = name_server();
-    let servers = of(vec![address(&server)]);
-    let cache = RouteCache::new(servers.clone(), LONG);
-    assert!(cache.route("T").await.expect("an answer").is_none());
-    servers.register(&broker(0, &["T", "U"], 1), LONG).await;
-    // What was not there is asked for again at once.
-    assert!(cache.route("T").await.expect("an answer").is_some());
-    servers.delete_topic("T", None).await;
-    assert!(cache.route("T").await.expect("an answer").is_some());
-    assert!(cache.refreshed("T").await.expect("an answer").is_none());
-}
-
-#[tokio::test]
-async fn a_cache_gives_the_last_route_when_nobody_answers() {
-    let server = name_server();
-    let servers = of(vec![address(&server)]);
-    servers.register(&broker(0, &["T", "U"], 1), LONG).await;
-    let cache = RouteCache::new(servers, Duration::ZERO);
-    assert!(cache.route("T").await.expect("an answer").is_some());
-    server.shutdown().await;
-    drop(server);
-    assert!(cache.route("T").await.expect("the last one").is_some());
-    assert!(cache.route("U").await.is_err());
-}
