@@ -74,6 +74,10 @@ impl Vfs for RealVfs {
         File::open(directory)?.sync_all()
     }
 
+    fn sync_disk(&self, directory: &Path) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(File::open(directory)?)?)
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>, LockError> {
         let name = path.display().to_string();
         let failed = |source| LockError::Io { path: name.clone(), source };

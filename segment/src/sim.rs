@@ -226,6 +226,10 @@ impl Vfs for SimVfs {
         Ok(())
     }
 
+    fn sync_disk(&self, _directory: &Path) -> io::Result<()> {
+        self.disk().sync_all()
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>, LockError> {
         let mut disk = self.disk();
         if !disk.locks.insert(path.into()) {

@@ -38,6 +38,9 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     /// Makes the names in `directory` durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 
+    /// Makes everything durable on the disk that holds `directory`: for many files at once.
+    fn sync_disk(&self, directory: &Path) -> io::Result<()>;
+
     /// Takes the lock file at `path` for the life of the guard and writes this process's id to it.
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>, LockError>;
 

@@ -34,6 +34,8 @@ pub(crate) struct QueueState {
 #[derive(Debug, Default)]
 struct State {
     known: QueueState,
+    /// Units before this offset are in the files; those behind it are all in `recent`.
+    written: u64,
     /// Units just before `known.end.next`, without a gap.
     recent: VecDeque<Packed>,
 }
@@ -73,7 +75,9 @@ impl ConsumeQueue {
 
     /// Sets what recovery found.
     pub(crate) fn restore(&self, state: QueueState) {
-        self.write_state().known = state;
+        let mut inner = self.write_state();
+        inner.known = state;
+        inner.written = state.end.next;
     }
 
     /// First and next offset at one moment.
@@ -82,12 +86,15 @@ impl ConsumeQueue {
         (known.min, known.end.next)
     }
 
-    /// Shows units that were written. Without units, all that the end passed over is deleted.
+    /// Adds units and shows them. Without units, all that the end passed over is deleted.
+    ///
+    /// The first unit of a queue without messages may leave a step, which no other does.
     pub(crate) fn publish(&self, units: &[Unit], end: QueueEnd) {
         let mut state = self.write_state();
         let first = units.first().map_or(end.next, |unit| unit.offset);
         if first != state.known.end.next {
             state.recent.clear();
+            state.written = first;
         }
         if state.known.min == state.known.end.next {
             state.known.min = first;
@@ -97,6 +104,25 @@ impl ConsumeQueue {
         if let Some(last) = units.last() {
             state.known.last_physical = Some(last.physical);
         }
+    }
+
+    /// Writes the units that are not in the files yet, if there are `many` of them: one write for
+    /// many units, not one for each batch that brings a few. Called by one thread at a time.
+    pub(crate) fn write_pending(&self, many: u64) -> io::Result<()> {
+        let units = {
+            let state = self.read();
+            let pending = state.known.end.next - state.written;
+            if pending < many.max(1) {
+                return Ok(());
+            }
+            let skip = state.recent.len().saturating_sub(usize::try_from(pending).unwrap_or(0));
+            let units = state.recent.iter().skip(skip).zip(state.written..);
+            units.map(|(packed, offset)| packed.unit(offset)).collect::<Vec<_>>()
+        };
+        self.files.write(&units)?;
+        let mut state = self.write_state();
+        state.written = units.last().map_or(state.written, |last| last.offset + 1);
+        Ok(())
     }
 
     /// Up to `max` units from `from` on, where they are in memory.
@@ -114,15 +140,20 @@ impl ConsumeQueue {
         if let Some(units) = self.recent(from, max) {
             return Ok(units);
         }
-        let (min, next) = self.range();
+        let (min, written) = {
+            let state = self.read();
+            (state.known.min, state.written)
+        };
         let from = from.max(min);
-        self.files.read(from, next.saturating_sub(from).min(max as u64))
+        self.files.read(from, written.saturating_sub(from).min(max as u64))
     }
 
     /// Drops from memory the units of messages before `physical`; true where some are left.
     pub(crate) fn forget_before(&self, physical: u64) -> bool {
         let mut state = self.write_state();
-        let old = state.recent.partition_point(|packed| packed.physical < physical);
+        let pending = usize::try_from(state.known.end.next - state.written).unwrap_or(usize::MAX);
+        let written = state.recent.len().saturating_sub(pending);
+        let old = state.recent.partition_point(|packed| packed.physical < physical).min(written);
         state.recent.drain(..old);
         if state.recent.capacity() > 64 && state.recent.len() < state.recent.capacity() / 4 {
             state.recent.shrink_to_fit();
@@ -184,6 +215,7 @@ impl ConsumeQueue {
         let mut state = self.write_state();
         state.recent = VecDeque::new();
         state.known.min = state.known.end.next;
+        state.written = state.known.end.next;
         state.known.last_physical = None;
         state.known.cleared_below = position;
     }
@@ -193,6 +225,7 @@ impl ConsumeQueue {
         let mut state = self.write_state();
         state.recent = VecDeque::new();
         state.known.min = state.known.end.next;
+        state.written = state.known.end.next;
         state.known.last_physical = None;
         state.known.end.anchored = false;
     }

@@ -136,7 +136,7 @@ impl Derived {
         self.index.settle()?;
         // A mark that says clean is believed about the slots on disk.
         let index = if clean { self.index.close()? } else { self.index.sealed_timestamp() };
-        let Some(mark) = self.snapshot(clean) else { return Ok(()) };
+        let Some(mark) = self.snapshot(clean)? else { return Ok(()) };
         let bytes = mark.encode();
         self.mark_file.mark.store(&bytes)?;
         self.mark_file.checkpoint.store(&Checkpoint {
@@ -160,6 +160,20 @@ impl Derived {
             && waited >= self.options.mark_interval
             && (grown >= last.bytes.saturating_mul(8)
                 || waited >= self.options.mark_interval * LONGEST)
+    }
+
+    /// Writes all units and makes them durable, one by one where they are few.
+    pub(crate) fn flush_queues(&self) -> io::Result<()> {
+        const FEW: usize = 16;
+        let queues = self.queues.all();
+        queues.iter().try_for_each(|queue| queue.write_pending(1))?;
+        let unsynced: usize = queues.iter().map(|queue| queue.files().unsynced()).sum();
+        if unsynced <= FEW {
+            return queues.iter().try_for_each(|queue| queue.files().flush());
+        }
+        self.options.vfs.sync_disk(&self.options.root)?;
+        queues.iter().for_each(|queue| queue.files().synced());
+        Ok(())
     }
 
     /// Lets go what is derived from messages before log position `min`. The mark is written before
@@ -202,21 +216,23 @@ impl Derived {
         Ok(())
     }
 
-    fn snapshot(&self, clean: bool) -> Option<Mark> {
+    fn snapshot(&self, clean: bool) -> io::Result<Option<Mark>> {
         let progress = self.progress();
         let queues = self.queues.all();
+        queues.iter().try_for_each(|queue| queue.write_pending(1))?;
+        let Some(indexes) = self.index.marks() else { return Ok(None) };
         let mark = |queue: &Arc<crate::consume_queue::ConsumeQueue>| QueueMark {
             topic: Arc::clone(queue.topic()),
             id: queue.id(),
             state: queue.state(),
         };
-        Some(Mark {
+        Ok(Some(Mark {
             position: self.dispatched(),
             store_timestamp: progress.store_timestamp,
             clean,
             queues: queues.iter().map(mark).collect(),
-            indexes: self.index.marks()?,
+            indexes,
             timeline: progress.timeline.clone(),
-        })
+        }))
     }
 }

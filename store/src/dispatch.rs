@@ -54,6 +54,8 @@ pub trait ArrivalListener: Send + Sync {
 
 /// Topic of delayed messages.
 const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
+/// Units of a queue that are worth a write; fewer wait for the next mark.
+const MANY_UNITS: u64 = 64;
 /// Bytes of records dispatched together.
 const BATCH_BYTES: usize = 1 << 20;
 /// How long it waits after a failure before it tries again.
@@ -113,10 +115,10 @@ impl<T: Send> Dispatcher<T> {
             Ok(run) => {
                 let derived = Arc::clone(&self.derived);
                 let mut progress = derived.progress();
-                let mut additions = self.collect(&run.records);
-                let written = self.show(&mut additions, &run, &mut progress);
+                let additions = self.collect(&run.records);
+                let written = self.show(&additions, &run, &mut progress);
                 drop(progress);
-                // Also after a failure: what was shown is not told of a second time.
+                // Also after a failure: the next try finds nothing new in the same batch.
                 if !additions.arrivals.is_empty() {
                     self.listener.arrived(&additions.arrivals);
                 }
@@ -159,22 +161,13 @@ impl<T: Send> Dispatcher<T> {
         additions
     }
 
-    /// Writes what a batch adds, and then shows it.
-    fn show(
-        &self,
-        additions: &mut Additions,
-        run: &Run,
-        progress: &mut Progress,
-    ) -> io::Result<()> {
-        for added in &additions.queues {
-            if let Err(error) = added.queue.files().write(&added.units) {
-                additions.arrivals.clear();
-                additions.queues.clear();
-                return Err(error);
-            }
-        }
+    /// Shows what a batch adds, and writes what has become enough for a write.
+    fn show(&self, additions: &Additions, run: &Run, progress: &mut Progress) -> io::Result<()> {
         for added in &additions.queues {
             added.queue.publish(&added.units, added.end);
+        }
+        for added in &additions.queues {
+            added.queue.write_pending(MANY_UNITS)?;
         }
         self.derived.index.add(&additions.keys)?;
         let step = self.derived.sample_step();

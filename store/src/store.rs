@@ -81,6 +81,7 @@ impl<T: Send + 'static> Store<T> {
         derived.options.vfs.create_directory(&derived.options.root).map_err(failed)?;
         note_running(&derived).map_err(failed)?;
         recovery::recover(&derived, log.bounds()).map_err(failed)?;
+        derived.cut_before(log.bounds().min).map_err(failed)?;
         Ok(Self { log, derived, threads: Mutex::default() })
     }
 
@@ -292,9 +293,7 @@ impl<T: Send + 'static> Store<T> {
     }
 
     fn close(&self) -> io::Result<()> {
-        for queue in self.derived.queues.all() {
-            queue.files().flush()?;
-        }
+        self.derived.flush_queues()?;
         self.derived.write_mark(true)?;
         // Java's rule: an `abort` that is left tells the next start that something is missing.
         if self.dispatch_behind_bytes() == 0 {

@@ -208,6 +208,19 @@ impl UnitFiles {
         Ok(())
     }
 
+    /// Files and folders that [`UnitFiles::flush`] would sync.
+    pub(crate) fn unsynced(&self) -> usize {
+        let state = self.lock();
+        state.dirty.len() + usize::from(state.renamed)
+    }
+
+    /// Takes note that everything was synced.
+    pub(crate) fn synced(&self) {
+        let mut state = self.lock();
+        state.dirty.clear();
+        state.renamed = false;
+    }
+
     /// Makes what was written durable.
     pub(crate) fn flush(&self) -> io::Result<()> {
         let (dirty, renamed) = {

@@ -226,6 +226,16 @@ impl Disk {
         Ok(())
     }
 
+    pub(super) fn sync_all(&mut self) -> io::Result<()> {
+        for file in 0..self.files.len() {
+            self.sync(file)?;
+        }
+        for change in std::mem::take(&mut self.name_changes) {
+            change.apply(&mut self.durable_names);
+        }
+        Ok(())
+    }
+
     pub(super) fn set_length(&mut self, file: FileId, length: u64) -> io::Result<()> {
         self.begin(Call::Metadata)?;
         let length = to_usize(length)?;

@@ -90,6 +90,24 @@ mod tests {
         assert_eq!(java_text(&value, form), expected);
     }
 
+    fn lines(text: &str) -> Vec<&str> {
+        let mut lines: Vec<_> = text.lines().map(|line| line.trim_end_matches(',')).collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    /// Java's maps have no order that could be kept, so lines are compared.
+    #[test]
+    fn tables_of_topics_and_groups_have_the_lines_that_java_writes() {
+        let topics = include_str!("../../testdata/topics.json");
+        let groups = include_str!("../../testdata/subscriptionGroup.json");
+        for java in [topics, groups] {
+            let value: Value = serde_json::from_str(java).unwrap();
+            let ours = java_text(&value, JavaText { integer_keys: &|_| false });
+            assert_eq!(lines(&ours), lines(java));
+        }
+    }
+
     /// The sample of consumerOffset.json, its members in the order of their names.
     #[test]
     fn consumer_offsets_have_the_lines_that_java_writes() {
@@ -109,12 +127,6 @@ mod tests {
             },
         });
         let form = JavaText { integer_keys: &|path| path.len() == 2 && path[0] == "offsetTable" };
-        let lines = |text: &str| {
-            let mut lines: Vec<_> =
-                text.lines().map(|line| line.trim_end_matches(',').to_owned()).collect();
-            lines.sort();
-            lines
-        };
         let java = include_str!("../../testdata/consumerOffset.json");
         assert_eq!(lines(&java_text(&value, form)), lines(java));
     }

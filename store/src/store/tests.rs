@@ -2,6 +2,7 @@
 
 mod damage;
 mod faults;
+mod golden;
 mod model;
 mod reading;
 mod retention;

@@ -89,6 +89,8 @@ fn every_file_may_be_deleted_emptied_or_cut() {
     ];
     for clean in [true, false] {
         let mut rig = filled();
+        rig.stop();
+        rig.open();
         let mut paths = rig.files("consumequeue");
         assert!(paths.len() > 12);
         paths.extend(rig.files("index"));
@@ -112,6 +114,8 @@ fn every_file_may_be_deleted_emptied_or_cut() {
 fn whole_folders_may_be_deleted() {
     for folder in ["consumequeue/T/1", "consumequeue/T", "consumequeue", "index", ""] {
         let mut rig = filled();
+        rig.stop();
+        rig.open();
         rig.kill();
         for path in rig.files(folder) {
             rig.disk.remove(&path).unwrap();

@@ -10,13 +10,15 @@ const HOUR: u64 = 3_600_000;
 
 /// One message an hour in each of two queues, each of 500 bytes.
 fn aged(hours: u64) -> Rig {
-    let rig = Rig::new();
+    let mut rig = Rig::new();
     for hour in 0..hours {
         rig.clock.store(START + hour * HOUR, Ordering::SeqCst);
         let keys = format!("KEYS\u{1}H{hour}\u{2}");
         rig.send_with("T", 0, &["x".repeat(400)], &keys);
         rig.send_with("T", 1, &["y".repeat(400)], &keys);
     }
+    rig.stop();
+    rig.open();
     rig
 }
 
