@@ -159,7 +159,8 @@ impl Hook for Stamper {
         let mut folded = 0_u64;
         tail.visit(from, &mut |_, body| {
             folded += 1;
-            self.tails.fold(body).map_err(|error| HookError(error.to_string()))
+            self.tails.fold(body);
+            Ok(())
         })?;
         tracing::info!(term, from, folded, "queue tails are complete");
         Ok(())

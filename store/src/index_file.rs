@@ -10,60 +10,24 @@
 //! Entry 0 is never used, so `count` starts at 1. The slots of a file that is still written are a
 //! table in memory: they change all over the file with every key.
 
+mod layout;
+
 use std::{
     io::{self, IoSlice},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use bytes::BufMut;
 use segment::{VfsFile, read_exact_at, write_all_at};
 
-/// Bytes of the header.
-pub(crate) const HEADER_BYTES: usize = 40;
+use layout::{ENTRY_BYTES, Entry, SLOT_BYTES, number};
+pub(crate) use layout::{HEADER_BYTES, IndexHeader, Key, Shape};
+
 /// Digits of a file's name: yyyyMMddHHmmssSSS.
 pub(crate) const NAME_DIGITS: usize = 17;
-const SLOT_BYTES: u64 = 4;
-const ENTRY_BYTES: usize = 20;
 /// Slots read or written at once.
 const SLOT_CHUNK: usize = 1024;
 /// Entries read at once when a file is taken up.
 const CHUNK_ENTRIES: u32 = 1 << 14;
-
-/// The header.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct IndexHeader {
-    pub(crate) begin_timestamp: u64,
-    pub(crate) end_timestamp: u64,
-    pub(crate) begin_physical: u64,
-    pub(crate) end_physical: u64,
-    pub(crate) slots_used: u32,
-    /// Number of the next entry.
-    pub(crate) count: u32,
-}
-
-/// Slots and entries of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) slots: u32,
-    pub(crate) entries: u32,
-}
-
-/// One key of one message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) hash: u32,
-    pub(crate) physical: u64,
-    pub(crate) store_timestamp: u64,
-}
-
-/// An entry as it lies in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) hash: u32,
-    pub(crate) physical: u64,
-    pub(crate) seconds: u32,
-    pub(crate) previous: u32,
-}
 
 /// A file of the index.
 #[derive(Debug)]
@@ -81,69 +45,6 @@ struct Inner {
     table: Option<Vec<u32>>,
     /// Entries that are not in the file yet, encoded; the last of them is `header.count - 1`.
     pending: Vec<u8>,
-}
-
-impl IndexHeader {
-    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
-        let mut bytes = [0; HEADER_BYTES];
-        let mut out = bytes.as_mut_slice();
-        out.put_u64(self.begin_timestamp);
-        out.put_u64(self.end_timestamp);
-        out.put_u64(self.begin_physical);
-        out.put_u64(self.end_physical);
-        out.put_u32(self.slots_used);
-        out.put_u32(self.count);
-        bytes
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let long = |at| Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        Some(Self {
-            begin_timestamp: long(0)?,
-            end_timestamp: long(8)?,
-            begin_physical: long(16)?,
-            end_physical: long(24)?,
-            slots_used: number(bytes, 32)?,
-            count: number(bytes, 36)?,
-        })
-    }
-}
-
-impl Shape {
-    /// Bytes of a whole file.
-    pub(crate) fn file_bytes(self) -> u64 {
-        self.entry_at(self.entries)
-    }
-
-    fn slot_of(self, hash: u32) -> u32 {
-        hash % self.slots.max(1)
-    }
-
-    fn slot_at(slot: u32) -> u64 {
-        HEADER_BYTES as u64 + u64::from(slot) * SLOT_BYTES
-    }
-
-    fn entry_at(self, number: u32) -> u64 {
-        Self::slot_at(self.slots) + u64::from(number) * ENTRY_BYTES as u64
-    }
-}
-
-impl Entry {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.put_u32(self.hash);
-        out.put_u64(self.physical);
-        out.put_u32(self.seconds);
-        out.put_u32(self.previous);
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        Some(Self {
-            hash: number(bytes, 0)?,
-            physical: u64::from_be_bytes(bytes.get(4..12)?.try_into().ok()?),
-            seconds: number(bytes, 12)?,
-            previous: number(bytes, 16)?,
-        })
-    }
 }
 
 impl IndexFile {
@@ -496,8 +397,4 @@ fn take(table: &mut [u32], header: &mut IndexHeader, shape: Shape, hash: u32) ->
     }
     header.count += 1;
     previous
-}
-
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }

@@ -29,11 +29,11 @@ struct Entry {
     group: u64,
 }
 
-/// A record could not be taken into account.
+/// A record could not be stamped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("record at physical offset {physical} cannot be counted: {reason}")]
+#[error("record for physical offset {physical} cannot be stamped: {reason}")]
 pub struct TailsError {
-    /// Where the record is.
+    /// Where the record was to go.
     pub physical: u64,
     /// What is wrong with it.
     pub reason: String,
@@ -107,11 +107,17 @@ impl Tails {
     }
 
     /// Takes a record of the log into account that was stamped before, perhaps by another node.
-    /// Records come in log order; one that is already accounted for changes nothing.
-    pub fn fold(&mut self, record: &[u8]) -> Result<(), TailsError> {
-        let fields = Record::read(record).map_err(|reason| {
-            TailsError::new(record::physical_offset(record).unwrap_or(0), &reason)
-        })?;
+    /// Records come in log order; one that is already accounted for changes nothing, and neither
+    /// does one that is no message, as the dispatcher passes it over too.
+    pub fn fold(&mut self, record: &[u8]) {
+        let fields = match Record::read(record) {
+            Ok(fields) => fields,
+            Err(error) => {
+                let physical = record::physical_offset(record);
+                tracing::error!(physical, %error, "record of the log is not counted");
+                return;
+            }
+        };
         self.store_timestamp = self.store_timestamp.max(fields.store_timestamp);
         if fields.is_queued() {
             let mut end = self
@@ -121,7 +127,6 @@ impl Tails {
                 self.advance(fields.topic, fields.queue_id, end);
             }
         }
-        Ok(())
     }
 
     /// Sets what is known before the first fold.
@@ -164,4 +169,88 @@ impl TailsError {
 
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use protocol::message::{record::at, sys_flag};
+
+    use super::*;
+    use crate::memory_log::test_record;
+
+    fn stamp(tails: &mut Tails, topic: &str, queue_id: u32, physical: u64, now: u64) -> Bytes {
+        let mut record = test_record(topic, queue_id, b"body", "").to_vec();
+        tails.stamp(&mut record, physical, now).unwrap();
+        record.into()
+    }
+
+    #[test]
+    fn stamps_are_consecutive_and_store_time_never_runs_backwards() {
+        let mut tails = Tails::new();
+        let places = [("A", 0), ("A", 1), ("A", 0), ("B", 0), ("A", 0)];
+        let now = [10, 20, 5, 30, 29];
+        let stamped: Vec<_> = places
+            .iter()
+            .zip(now)
+            .zip(0..)
+            .map(|(((topic, queue), now), nth)| stamp(&mut tails, topic, *queue, nth * 200, now))
+            .collect();
+        let read: Vec<_> = stamped
+            .iter()
+            .map(|record| Record::read(record).unwrap())
+            .map(|record| (record.queue_offset, record.physical, record.store_timestamp))
+            .collect();
+        let expected = [(0, 0, 10), (0, 200, 20), (1, 400, 20), (0, 600, 30), (2, 800, 30)];
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn an_undone_group_leaves_no_trace() {
+        let mut tails = Tails::new();
+        tails.begin_group();
+        stamp(&mut tails, "A", 0, 48, 10);
+        tails.begin_group();
+        stamp(&mut tails, "A", 0, 300, 20);
+        stamp(&mut tails, "A", 0, 500, 20);
+        stamp(&mut tails, "New", 3, 700, 20);
+        tails.undo();
+        assert_eq!((tails.next("A", 0), tails.next("New", 3)), (1, 0));
+        assert_eq!(tails.store_timestamp(), 10);
+        let again = stamp(&mut tails, "A", 0, 300, 15);
+        assert_eq!(Record::read(&again).unwrap().queue_offset, 1);
+    }
+
+    #[test]
+    fn transactions_that_are_prepared_or_rolled_back_are_not_counted() {
+        let mut tails = Tails::new();
+        for kind in [sys_flag::TRANSACTION_PREPARED, sys_flag::TRANSACTION_ROLLBACK] {
+            stamp(&mut tails, "A", 0, 48, 10);
+            let mut record = test_record("A", 0, b"half", "").to_vec();
+            record[at::SYS_FLAG..at::SYS_FLAG + 4].copy_from_slice(&kind.to_be_bytes());
+            assert_eq!(tails.stamp(&mut record, 500, 10), Ok(0));
+            tails.fold(&record);
+        }
+        assert_eq!(tails.next("A", 0), 2);
+    }
+
+    /// What a new leader does: it folds in all records behind the dispatcher, some of which it has
+    /// already.
+    #[test]
+    fn folding_a_log_gives_the_tails_that_stamped_it() {
+        let mut leader = Tails::new();
+        let places = [("A", 0), ("A", 1), ("A", 0), ("B", 0), ("A", 0), ("B", 7)];
+        let log: Vec<_> = (0..)
+            .zip(places)
+            .map(|(nth, (topic, queue))| stamp(&mut leader, topic, queue, 48 + nth * 200, 10))
+            .collect();
+        let mut follower = Tails::new();
+        log.iter().take(4).for_each(|record| follower.fold(record));
+        log.iter().for_each(|record| follower.fold(record));
+        follower.fold(b"no message");
+        for (topic, queue) in places {
+            assert_eq!(follower.next(topic, queue), leader.next(topic, queue), "{topic}/{queue}");
+        }
+        assert_eq!(follower.store_timestamp(), 10);
+    }
 }
