@@ -32,10 +32,12 @@ pub enum RefusalCause {
         /// The leader's id, where one is known.
         leader: Option<String>,
     },
-    /// A body is longer than a file can hold.
-    #[error("body of {length} bytes is longer than the {limit} bytes an entry can hold")]
+    /// A body is longer than a file can hold, or the whole than what is written at once.
+    #[error(
+        "append of {length} bytes is longer than the {limit} bytes that can be written at once"
+    )]
     TooLarge {
-        /// Length of the body.
+        /// Length of the body or of the whole.
         length: u64,
         /// The bound.
         limit: u64,

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Most bytes of a group that is written together, unless one submission has more.
-const GROUP_BYTES: usize = 4 * 1024 * 1024;
+const GROUP_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How an engine is built.
 #[derive(Debug, Clone)]
@@ -173,6 +173,13 @@ pub struct Engine<T> {
     flushing: bool,
     append_timeout: Duration,
     body_limit: u64,
+    submission_limit: u64,
+}
+
+impl<T> Waiting<T> {
+    fn bytes(&self) -> u64 {
+        self.entries.buffer.len() as u64
+    }
 }
 
 struct HookBox(Box<dyn Hook>);
@@ -226,6 +233,7 @@ impl<T> Engine<T> {
         Ok(Self {
             node,
             body_limit: writer.body_limit(),
+            submission_limit: writer.submission_limit(),
             log,
             hard_state: Arc::new(hard_state),
             writer,
@@ -310,6 +318,12 @@ impl<T> Engine<T> {
         self.body_limit
     }
 
+    /// Most bytes that a submission may have, headers and all.
+    #[must_use]
+    pub fn submission_limit(&self) -> u64 {
+        self.submission_limit
+    }
+
     /// Position behind the last entry, committed or not.
     #[must_use]
     pub fn end(&self) -> u64 {
@@ -373,22 +387,26 @@ impl<T> Engine<T> {
 
     /// Proposes what waits, a group at a time, as long as not too much is written ahead of a flush.
     fn write_waiting(&mut self, now: Millis) {
-        while !self.waiting.is_empty()
-            && self.status.failure.is_none()
-            && self.writer.has_window(self.flushed)
+        while self.status.failure.is_none()
+            && let Some(next) = self.waiting.front()
+            && self.writer.has_window(self.flushed, next.bytes())
         {
             let mut bytes = 0;
             let mut count = 0;
             while let Some(next) = self.waiting.front()
-                && (self.proposed.is_empty() || bytes + next.entries.buffer.len() <= GROUP_BYTES)
+                && (self.proposed.is_empty() || self.fits_group(bytes + next.bytes()))
                 && let Some(next) = self.waiting.pop_front()
             {
-                bytes += next.entries.buffer.len();
+                bytes += next.bytes();
                 count += next.entries.lengths.len() as u64;
                 self.proposed.push(next);
             }
-            self.feed(now, dledger_core::Input::Propose { count, bytes: bytes as u64 });
+            self.feed(now, dledger_core::Input::Propose { count, bytes });
         }
+    }
+
+    fn fits_group(&self, bytes: u64) -> bool {
+        bytes <= GROUP_BYTES && self.writer.has_window(self.flushed, bytes)
     }
 
     fn start_flush(&mut self) {

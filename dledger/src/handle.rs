@@ -71,6 +71,7 @@ pub struct Dledger<T: Send + 'static> {
     shared: Arc<Shared<T>>,
     pending_limit: u64,
     body_limit: u64,
+    submission_limit: u64,
     hard_state: Arc<HardState>,
     dormant: Mutex<Option<Dormant<T>>>,
     threads: Mutex<Option<(JoinHandle<Stopped>, JoinHandle<()>)>>,
@@ -109,6 +110,7 @@ impl<T: Send + 'static> Dledger<T> {
             shared: Arc::new(shared),
             pending_limit: options.pending_bytes,
             body_limit: engine.body_limit(),
+            submission_limit: engine.submission_limit(),
             hard_state: Arc::clone(engine.hard_state()),
             dormant: Mutex::new(Some(Dormant { engine, sink })),
             threads: Mutex::new(None),
@@ -190,6 +192,9 @@ impl<T: Send + 'static> Dledger<T> {
         let longest = u64::from(entries.lengths.iter().copied().max().unwrap_or(0));
         if longest > self.body_limit {
             return Err(RefusalCause::TooLarge { length: longest, limit: self.body_limit });
+        }
+        if buffer > self.submission_limit {
+            return Err(RefusalCause::TooLarge { length: buffer, limit: self.submission_limit });
         }
         let status = self.shared.status.borrow();
         if let Some(failure) = &status.failure {

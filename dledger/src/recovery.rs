@@ -269,9 +269,10 @@ impl Recovery {
         }
         let last_base = self.data.range().map_or(0, |range| range.end);
         let last_base = last_base.saturating_sub(self.data.file_size());
-        if last_base.saturating_sub(end) > self.data.file_size() {
+        if last_base.saturating_sub(end) > self.data.file_size().max(self.options.unflushed_window)
+        {
             // Java's `processOffset is too small`.
-            return Err(rot("more than a whole file follows".to_owned()).into());
+            return Err(rot("more follows than was ever written ahead".to_owned()).into());
         }
         let same_boot = !self.boot_id.is_empty() && self.mark.boot_id == self.boot_id;
         let from = if same_boot { end } else { end.saturating_add(self.options.unflushed_window) };

@@ -90,7 +90,14 @@ impl Writer {
 
     /// Most bytes that a body may have.
     pub(crate) fn body_limit(&self) -> u64 {
-        body_limit(self.log.data.file_size())
+        let file = self.log.data.file_size().saturating_sub(PADDING_MIN + ENTRY_HEADER as u64);
+        file.min(self.submission_limit().saturating_sub(ENTRY_HEADER as u64))
+    }
+
+    /// Most bytes that a submission may have: with its padding it never exceeds what may be written
+    /// ahead of a flush.
+    pub(crate) fn submission_limit(&self) -> u64 {
+        self.log.options.unflushed_window / 2
     }
 
     /// Writes the group with one vectored write for each file that it touches (nearly always one).
@@ -261,9 +268,11 @@ impl Writer {
         laid
     }
 
-    /// Whether more may be written before what was written is durable up to `flushed`.
-    pub(crate) fn has_window(&self, flushed: u64) -> bool {
-        self.cursor.position - flushed.min(self.cursor.position) < self.log.options.unflushed_window
+    /// Whether `bytes` more may be written when the log is durable up to `flushed`. Each of them
+    /// may cost another one of padding.
+    pub(crate) fn has_window(&self, flushed: u64, bytes: u64) -> bool {
+        let ahead = self.cursor.position.saturating_sub(flushed);
+        ahead + 2 * bytes <= self.log.options.unflushed_window
     }
 }
 
@@ -276,11 +285,6 @@ impl Part {
             }
         }
     }
-}
-
-/// Most bytes that a body may have in a file of this size.
-pub(crate) fn body_limit(file_size: u64) -> u64 {
-    file_size.saturating_sub(PADDING_MIN + ENTRY_HEADER as u64)
 }
 
 /// Adds a part to the last region; entries that follow each other in one buffer become one part.

@@ -106,11 +106,13 @@ pub struct Setup {
     pub policy: Policy,
     /// Zeros written ahead.
     pub zero_ahead: u64,
+    /// How far the log may be written ahead of a flush.
+    pub window: u64,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { policy: Policy::Flushed, zero_ahead: 0 }
+        Self { policy: Policy::Flushed, zero_ahead: 0, window: WINDOW }
     }
 }
 
@@ -129,7 +131,7 @@ impl World {
                 file_size: FILE_SIZE,
                 index_file_size: 32 * 64,
                 hot_ring_bytes: 0,
-                unflushed_window: WINDOW,
+                unflushed_window: setup.window,
                 zero_ahead: setup.zero_ahead,
             },
             append_timeout: Duration::from_secs(3600),
@@ -204,8 +206,8 @@ impl World {
     /// Submits one body that leaves no room for another in the present file.
     pub fn append_to_file_end(&mut self) {
         let used = self.engine.end() % FILE_SIZE;
-        let room = FILE_SIZE - used - ENTRY_HEADER as u64 - 8;
-        self.append(&[usize::try_from(room).unwrap_or(1)]);
+        let room = (FILE_SIZE - used).saturating_sub(ENTRY_HEADER as u64 + 8);
+        self.append(&[usize::try_from(room).unwrap_or(1).max(1)]);
     }
 
     /// What may lag behind, with a checkpoint.
@@ -236,6 +238,11 @@ impl World {
     /// What the hook was asked for.
     pub fn hook<R>(&self, look: impl FnOnce(&HookCalls) -> R) -> R {
         look(&self.hook.calls())
+    }
+
+    /// Lets time pass.
+    pub fn pass_millis(&mut self, millis: u64) {
+        self.now += millis;
     }
 
     /// Lets something happen.
