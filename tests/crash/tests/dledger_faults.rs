@@ -2,6 +2,8 @@
 //!
 //! Method: calls of the simulated disk are made to fail, each in turn.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 use std::sync::Arc;
 
 use crash::world::{FILE_SIZE, Setup, World};

@@ -3,6 +3,8 @@
 //!
 //! Method: one engine on a simulated disk; bits are flipped and files removed behind its back.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 use std::{
     io::IoSlice,
     path::{Path, PathBuf},
@@ -161,7 +163,7 @@ fn without_its_mark_a_log_is_refused_where_much_is_behind_a_bad_entry() {
     let base = before.engine.end() - before.engine.end() % FILE_SIZE - 2 * FILE_SIZE;
     let bad = before.acked.iter().find(|acked| acked.position >= base).unwrap().position;
     after.flip_bit(&data(bad), (bad + 50) % FILE_SIZE).unwrap();
-    let vfs: Arc<dyn Vfs> = Arc::new(after.clone());
+    let vfs: Arc<dyn Vfs> = Arc::new(after);
     let refused = match World::open(&vfs, Setup { window: FILE_SIZE, ..Setup::default() }) {
         Err(refused) => refused.to_string(),
         Ok(world) => panic!("not refused: {:?}", world.engine.status()),

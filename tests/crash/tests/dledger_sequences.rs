@@ -5,6 +5,8 @@
 //! of more, that many at the end and at the start). The log is then opened, checked, used and opened
 //! again. The planted bugs at the end show that the check can fail.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 use std::{
     fmt,
     io::{self, IoSlice},
@@ -296,6 +298,10 @@ impl Vfs for Liar {
 
     fn space(&self, directory: &Path) -> io::Result<Space> {
         self.disk.space(directory)
+    }
+
+    fn sync_disk(&self, directory: &Path) -> io::Result<()> {
+        self.disk.sync_disk(directory)
     }
 
     fn create_directory(&self, directory: &Path) -> io::Result<()> {
