@@ -16,20 +16,19 @@ fn messages_outlive_a_restart_and_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Standalone::start(folder.path());
     let banner = server.output();
-    for part in ["ledgermq send", "ledgermq consume", "ledgermq-data", "flush"] {
+    for part in ["ledgermq send", "ledgermq consume", "ledgermq-data", "fsynced"] {
         assert!(banner.contains(part), "{part} is missing in\n{banner}");
     }
 
     let sent = server.run(&["send", "TopicTest", "Hello", "--tag", "TagA", "--key", "k1"]);
     assert!(sent.contains("SEND_OK"), "{sent}");
-    let seen = server.run(&["consume", "TopicTest"]);
-    for part in ["Hello", "TagA", "keys=k1"] {
-        assert!(seen.contains(part), "{part} is missing in {seen}");
-    }
+    server.run_until(&["consume", "TopicTest"], |seen| {
+        ["Hello", "TagA", "keys=k1"].iter().all(|part| seen.contains(part))
+    });
     server.stop();
 
     let mut server = Standalone::start(folder.path());
-    assert_eq!(server.run(&["consume", "TopicTest", "--body"]), "Hello\n");
+    server.run_until(&["consume", "TopicTest", "--body"], |seen| seen == "Hello\n");
     let lines: String = (0..200).map(|n| format!("m{n}\n")).collect();
     let told = server.run_with_input(&["send", "TopicTest", "--json"], &lines);
     assert_eq!(told.lines().filter(|line| line.contains("SEND_OK")).count(), 200, "{told}");
@@ -38,7 +37,7 @@ fn messages_outlive_a_restart_and_a_kill() {
     let server = Standalone::start(folder.path());
     let mut expected = bodies(&lines);
     expected.insert("Hello".to_owned());
-    assert_eq!(bodies(&server.run(&["consume", "TopicTest", "--body"])), expected);
+    server.run_until(&["consume", "TopicTest", "--body"], |seen| bodies(seen) == expected);
 }
 
 #[test]
@@ -46,6 +45,7 @@ fn a_group_goes_on_where_it_was_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Standalone::start(folder.path());
     server.run_with_input(&["send", "T"], "a\nb\nc\nd\n");
+    server.run_until(&["consume", "T"], |seen| seen.lines().count() == 4);
     let first = server.run(&["consume", "T", "--group", "g", "--count", "3", "--body"]);
     assert_eq!(first.lines().count(), 3);
     server.stop();
@@ -73,8 +73,9 @@ fn topics_are_made_listed_and_deleted() {
     assert!(route.contains("\"writeQueues\":3"), "{route}");
     assert!(server.run(&["admin", "topic", "list"]).lines().any(|line| line.trim() == "Made"));
     let sent = server.run(&["send", "Made", "x", "--json"]);
-    let status = server.run(&["admin", "topic", "status", "Made", "--json"]);
-    assert!(status.contains("\"maxOffset\":1"), "{status}");
+    server.run_until(&["admin", "topic", "status", "Made", "--json"], |status| {
+        status.contains("\"maxOffset\":1")
+    });
     let id = sent.split("\"offsetMsgId\":\"").nth(1).unwrap().split('"').next().unwrap();
     assert!(server.run(&["admin", "message", id]).contains("Made"));
     let cluster = server.run(&["admin", "cluster"]);

@@ -107,6 +107,20 @@ impl Standalone {
         self.run_with_input(arguments, "")
     }
 
+    /// Runs a client command again and again until its output is as wanted: an acknowledged
+    /// message reaches its queue a moment later.
+    pub(crate) fn run_until(&self, arguments: &[&str], wanted: impl Fn(&str) -> bool) -> String {
+        let begun = Instant::now();
+        loop {
+            let output = self.run(arguments);
+            if wanted(&output) {
+                return output;
+            }
+            assert!(begun.elapsed() < LONG, "{arguments:?} still gives\n{output}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// As [`Standalone::run`], with standard input.
     pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> String {
         let all = [arguments, &["--namesrv", &self.namesrv]].concat();
