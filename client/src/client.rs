@@ -99,7 +99,7 @@ impl Client {
                 topic: topic.to_owned(),
                 namesrv: self.servers().addresses().join(";"),
             }),
-            Err(source) => Err(RouteError::NameServer { topic: topic.to_owned(), source }),
+            Err(cause) => Err(RouteError::NameServer { topic: topic.to_owned(), cause }),
         }
     }
 

@@ -8,12 +8,12 @@ use remoting::CallError;
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// No answer came.
-    #[error("{operation}: {source}")]
+    #[error("{operation}: {cause}")]
     Call {
         /// What was asked for.
         operation: &'static str,
         /// What happened on the way.
-        source: CallError,
+        cause: CallError,
     },
     /// The peer answered that it did not do it.
     #[error("{operation} was refused by {address} with code {code} {name}: {remark}")]
@@ -75,12 +75,12 @@ pub enum RouteError {
         namesrv: String,
     },
     /// No name server answered.
-    #[error("route of topic {topic} could not be asked for: {source}")]
+    #[error("route of topic {topic} could not be asked for: {cause}")]
     NameServer {
         /// The topic.
         topic: String,
         /// What the last of them said.
-        source: NameServerError,
+        cause: NameServerError,
     },
 }
 
@@ -111,14 +111,14 @@ pub enum SendError {
         queue: Option<i32>,
     },
     /// Every attempt failed. The message may have been stored if an attempt got no answer.
-    #[error("message to topic {topic} was not confirmed in {attempts} attempt(s): {source}")]
+    #[error("message to topic {topic} was not confirmed in {attempts} attempt(s): {cause}")]
     Failed {
         /// The topic.
         topic: String,
         /// How often it was sent.
         attempts: u32,
         /// Why the last of them failed.
-        source: RequestError,
+        cause: RequestError,
     },
     /// The time was over before an attempt could be made.
     #[error("message to topic {topic} was not sent within {} ms", timeout.as_millis())]
@@ -181,12 +181,12 @@ pub enum GroupError {
     #[error("group {0} already has a consumer in this client; use another client")]
     Taken(String),
     /// No broker of the topic took the heartbeat.
-    #[error("group {group} could not be announced: {source}")]
+    #[error("group {group} could not be announced: {cause}")]
     Heartbeat {
         /// The group.
         group: String,
         /// What the last broker said.
-        source: RequestError,
+        cause: RequestError,
     },
 }
 

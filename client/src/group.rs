@@ -93,9 +93,9 @@ impl GroupConsumer {
         if !client.members.consumer_joins(consumer_data(&options), Arc::clone(&changed)) {
             return Err(GroupError::Taken(options.group));
         }
-        if let Err(source) = client.heartbeat().await {
+        if let Err(cause) = client.heartbeat().await {
             client.members.consumer_leaves(&options.group);
-            return Err(GroupError::Heartbeat { group: options.group, source });
+            return Err(GroupError::Heartbeat { group: options.group, cause });
         }
         let (sender, deliveries) = mpsc::channel(options.buffer.max(1));
         let (stop, stopped) = watch::channel(false);

@@ -130,8 +130,8 @@ impl Producer {
         let _permit = self.permit().await?;
         let route = self.publish_route(parcel.topic()).await?;
         let queue = self.choose(&route, None, None)?;
-        self.request(&parcel, &route, &queue).send_oneway().await.map_err(|source| {
-            SendError::Failed { topic: parcel.topic().to_owned(), attempts: 1, source }
+        self.request(&parcel, &route, &queue).send_oneway().await.map_err(|cause| {
+            SendError::Failed { topic: parcel.topic().to_owned(), attempts: 1, cause }
         })
     }
 
@@ -166,7 +166,7 @@ impl Producer {
             let spent = attempts > self.options.retries || Instant::now() >= deadline;
             if spent || !worth_repeating(&error) {
                 let topic = parcel.topic().to_owned();
-                return Err(SendError::Failed { topic, attempts, source: error });
+                return Err(SendError::Failed { topic, attempts, cause: error });
             }
             tracing::debug!(%error, attempts, "sending again");
             avoid = Some(queue);

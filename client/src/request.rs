@@ -77,7 +77,7 @@ impl<'a> Request<'a> {
         let command = connections
             .call(address, command, timeout)
             .await
-            .map_err(|source| RequestError::Call { operation, source })?;
+            .map_err(|cause| RequestError::Call { operation, cause })?;
         if codes.contains(&command.code) {
             return Ok(Answer { command, operation, address: address.to_owned() });
         }
@@ -96,7 +96,7 @@ impl<'a> Request<'a> {
         connections
             .oneway(address, command)
             .await
-            .map_err(|source| RequestError::Call { operation, source })
+            .map_err(|cause| RequestError::Call { operation, cause })
     }
 }
 

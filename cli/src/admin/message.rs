@@ -40,8 +40,9 @@ async fn find(admin: &Admin, id: &str, topic: Option<&str>) -> anyhow::Result<Ve
     match admin.message_by_offset_id(id).await {
         Ok(message) => Ok(vec![message]),
         Err(_) if topic.is_some() => Ok(Vec::new()),
-        Err(error @ AdminError::MessageId { .. }) => Err(anyhow::Error::new(error)
-            .context("it is no id of a broker; for the id of a client give --topic")),
+        Err(error @ AdminError::MessageId { .. }) => {
+            bail!("{error}; a message with a client's own id is found with --topic")
+        }
         Err(error) => Err(error.into()),
     }
 }
