@@ -31,6 +31,8 @@ pub(crate) struct Derived {
     /// Held while a batch is shown, so that a mark never names half of one.
     progress: Mutex<Progress>,
     dispatched: AtomicU64,
+    /// Start of the log to which everything was cut last.
+    cut_to: AtomicU64,
     mark_file: MarkFile,
 }
 
@@ -85,6 +87,7 @@ impl Derived {
             stopping: AtomicBool::new(false),
             progress: Mutex::default(),
             dispatched: AtomicU64::new(0),
+            cut_to: AtomicU64::new(0),
             mark_file,
         }
     }
@@ -179,6 +182,9 @@ impl Derived {
     /// Lets go what is derived from messages before log position `min`. The mark is written before
     /// files are removed: one that names a missing file would not be believed.
     pub(crate) fn cut_before(&self, min: u64) -> io::Result<()> {
+        if min <= self.cut_to.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let mut raised = Vec::new();
         for queue in self.queues.all() {
             if queue.raise_min(queue.first_from(min)?) {
@@ -187,13 +193,14 @@ impl Derived {
         }
         let names = self.index.cut_before(min);
         self.progress().timeline.cut_before(min);
-        if raised.is_empty() && names.is_empty() {
-            return Ok(());
+        if !raised.is_empty() || !names.is_empty() {
+            self.write_mark(false)?;
+            self.index.remove(&names)?;
+            let _progress = self.progress();
+            raised.iter().try_for_each(|queue| queue.files().cut_before(queue.range().0))?;
         }
-        self.write_mark(false)?;
-        self.index.remove(&names)?;
-        let _progress = self.progress();
-        raised.iter().try_for_each(|queue| queue.files().cut_before(queue.range().0))
+        self.cut_to.store(min, Ordering::Release);
+        Ok(())
     }
 
     /// Deletes the messages of a topic before log position `position`.

@@ -58,8 +58,8 @@ const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 const MANY_UNITS: u64 = 64;
 /// Bytes of records dispatched together.
 const BATCH_BYTES: usize = 1 << 20;
-/// How long it waits after a failure before it tries again.
-const AFTER_FAILURE: Duration = Duration::from_millis(200);
+/// How long it waits after a failure before it tries again: at first, and at most.
+const AFTER_FAILURE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
 /// The state of the dispatcher's thread.
 pub(crate) struct Dispatcher<T> {
@@ -100,11 +100,15 @@ impl<T: Send> Dispatcher<T> {
     /// Runs until the store stops.
     pub(crate) fn run(mut self) {
         let idle = self.derived.options.idle_wait;
+        let mut pause = AFTER_FAILURE.0;
         while !self.derived.stopping.load(Ordering::Acquire) {
             let position = self.derived.dispatched();
             let committed = self.log.wait_committed(position, idle);
-            if committed > position && !self.step(position) {
-                std::thread::sleep(AFTER_FAILURE);
+            if committed <= position || self.step(position) {
+                pause = AFTER_FAILURE.0;
+            } else {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(AFTER_FAILURE.1);
             }
         }
     }

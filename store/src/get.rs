@@ -240,7 +240,10 @@ impl Reading<'_> {
                 self.result.status = GetStatus::Found;
             }
             Err(error) => {
-                tracing::warn!(offset = unit.offset, %error, "message of a queue cannot be read");
+                // Retention trims the log before it cuts the queues.
+                if !matches!(error, ReadError::OutOfRange { min, .. } if unit.physical < min) {
+                    tracing::warn!(offset = unit.offset, %error, "message of a queue cannot be read");
+                }
                 if self.result.messages.is_empty() {
                     self.result.status = GetStatus::MessageWasRemoving;
                 }

@@ -13,6 +13,7 @@ use crate::{
     derived::Derived,
     mark::Mark,
     placement::QueueEnd,
+    store::OpenError,
 };
 
 /// What was found and what it takes to put it right.
@@ -50,6 +51,21 @@ pub(crate) fn recover(derived: &Derived, bounds: Bounds) -> io::Result<()> {
         survey.resume = survey.resume.min(from);
     }
     survey.finish(mark)
+}
+
+/// The consume queues of a store that was never ours may belong to a native commit log.
+pub(crate) fn refuse_native_log(derived: &Derived) -> Result<(), OpenError> {
+    let path = derived.options.root.join("commitlog");
+    let failed = |source| OpenError::Io { path: path.clone(), source };
+    if derived.load_mark().map_err(failed)?.is_some() {
+        return Ok(());
+    }
+    let names = match derived.options.vfs.list(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(failed)?,
+    };
+    let numbered = |name: &String| name.len() == 20 && name.bytes().all(|b| b.is_ascii_digit());
+    if names.iter().any(numbered) { Err(OpenError::NativeLog { path }) } else { Ok(()) }
 }
 
 type Known = BTreeMap<(Arc<str>, u32), QueueState>;

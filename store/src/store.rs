@@ -53,6 +53,15 @@ pub enum OpenError {
         /// What the system says, with the file where it is one.
         source: io::Error,
     },
+    /// The store is that of a broker without DLedger.
+    #[error(
+        "{} holds a commit log that is not of DLedger, which is not read yet: its messages would be \
+         out of sight and its consume queues lost; use another storePathRootDir", path.display()
+    )]
+    NativeLog {
+        /// The folder `commitlog`.
+        path: PathBuf,
+    },
 }
 
 /// Messages that carry a key.
@@ -79,6 +88,7 @@ impl<T: Send + 'static> Store<T> {
         let failed = |source| OpenError::Io { path: path.clone(), source };
         let derived = Arc::new(Derived::new(options));
         derived.options.vfs.create_directory(&derived.options.root).map_err(failed)?;
+        recovery::refuse_native_log(&derived)?;
         note_running(&derived).map_err(failed)?;
         recovery::recover(&derived, log.bounds()).map_err(failed)?;
         derived.cut_before(log.bounds().min).map_err(failed)?;
@@ -258,12 +268,18 @@ impl<T: Send + 'static> Store<T> {
         self.derived.options.vfs.space(&self.derived.options.root)
     }
 
-    /// One step of retention: lets go what is derived from messages that the log no longer has, and
-    /// returns the position up to which the log may be trimmed, where something has expired.
-    pub fn clean(&self, moment: Moment) -> Option<u64> {
+    /// Lets go what is derived from messages that the log no longer has; to be called when it was
+    /// trimmed.
+    pub fn cut_to_log(&self) {
         if let Err(error) = self.derived.cut_before(self.log.bounds().min) {
             tracing::error!(%error, "derived files of expired messages could not be removed");
         }
+    }
+
+    /// One step of retention: [`Store::cut_to_log`], and the position up to which the log may be
+    /// trimmed, where something has expired.
+    pub fn clean(&self, moment: Moment) -> Option<u64> {
+        self.cut_to_log();
         let used_ratio = match self.space() {
             Ok(space) => space.used_ratio(),
             Err(error) => {

@@ -197,6 +197,23 @@ fn queues_ahead_of_the_log_are_cut() {
 }
 
 #[test]
+fn a_store_of_a_broker_without_dledger_is_refused_untouched() {
+    let mut rig = filled();
+    rig.stop();
+    rig.disk.remove(Path::new("store/derived.mark")).unwrap();
+    rig.disk.create(Path::new("store/commitlog/readme.txt")).unwrap();
+    rig.open();
+    rig.stop();
+    rig.disk.remove(Path::new("store/derived.mark")).unwrap();
+    rig.disk.create(Path::new("store/commitlog/00000000000000000000")).unwrap();
+    let before = rig.files("");
+    let log = Arc::<MemoryLog<()>>::clone(&rig.log);
+    let refused = Store::open(options(&rig.disk), log).unwrap_err();
+    assert!(refused.to_string().contains("store/commitlog"), "{refused}");
+    assert_eq!(rig.files(""), before);
+}
+
+#[test]
 fn another_file_size_derives_the_queues_again() {
     let mut rig = filled();
     rig.stop();

@@ -2,7 +2,7 @@ use std::{path::Path, sync::atomic::Ordering};
 
 use segment::Vfs;
 
-use super::rig::Rig;
+use super::rig::{Rig, offset_and_body};
 use crate::{GetStatus, Moment, append_log::AppendLog};
 
 const START: u64 = 1_800_000_000_000;
@@ -35,8 +35,11 @@ fn expired_messages_go_from_log_queues_and_index() {
     rig.log.trim(trim);
     let min = rig.log.bounds().min;
     assert!(min > 0);
+    let first_left = offset_and_body(&rig.get("T", 0, 5, 32).messages[0]).0;
+    rig.store().cut_to_log();
     assert_eq!(clean_at(&rig, 150), None, "one step lets all go that it can");
     let first = rig.store().min_offset("T", 0);
+    assert_eq!(first_left, first, "before the queues were cut, what had gone was passed over");
     // 72 hours are kept, and up to one sample (4 KiB, 4 hours) more.
     assert!((72..=78).contains(&first), "{first}");
     assert_eq!(rig.get("T", 0, 5, 32).status, GetStatus::OffsetTooSmall);
