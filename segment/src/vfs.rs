@@ -35,6 +35,12 @@ pub trait Vfs: fmt::Debug + Send + Sync {
     /// Creates `directory` and its parents where they are missing, durably.
     fn create_directory(&self, directory: &Path) -> io::Result<()>;
 
+    /// As [`Vfs::create_directory`], but without waiting for the disk: for what can be made again.
+    /// The names are durable once [`Vfs::sync_directory`] was called on each parent.
+    fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        self.create_directory(directory)
+    }
+
     /// Makes the names in `directory` durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 

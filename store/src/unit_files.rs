@@ -230,7 +230,12 @@ impl UnitFiles {
         for base in dirty {
             self.handles.get((self.serial, base), &self.path(base))?.sync_data()?;
         }
-        if renamed { self.handles.vfs().sync_directory(&self.directory) } else { Ok(()) }
+        if !renamed {
+            return Ok(());
+        }
+        // The folders of the queue, of its topic, of all topics and of the store may have new names.
+        let vfs = self.handles.vfs();
+        self.directory.ancestors().take(4).try_for_each(|directory| vfs.sync_directory(directory))
     }
 
     pub(crate) fn base_of(&self, offset: u64) -> u64 {
@@ -271,7 +276,8 @@ impl UnitFiles {
 
     fn make(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>> {
         let vfs = self.handles.vfs();
-        vfs.create_directory(&self.directory)?;
+        // The dispatcher, and every topic with it, would wait for a durable one.
+        vfs.make_directory(&self.directory)?;
         let file = match vfs.create(path) {
             // It was made by a write that failed before it was told.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => vfs.open(path)?,
