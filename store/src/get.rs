@@ -191,7 +191,16 @@ impl Reading<'_> {
         while next < stop {
             let room = usize::try_from(stop - next).unwrap_or(UNIT_CHUNK).min(UNIT_CHUNK);
             let Some(units) = source.units(next, room) else { return self.finish_early() };
-            let Some(last) = units.last() else { break };
+            let Some(last) = units.last() else {
+                // Passing over it would hide messages that the next start derives again.
+                tracing::error!(
+                    topic = request.topic,
+                    queue = request.queue_id,
+                    offset = next,
+                    "unit of a consume queue is missing; it is derived again at the next start"
+                );
+                break;
+            };
             let behind = last.offset + 1;
             for unit in &units {
                 if self.is_full(unit, request) {
@@ -207,11 +216,6 @@ impl Reading<'_> {
                 self.result.behind_bytes = self.window.log_end.saturating_sub(unit.physical);
             }
             next = behind;
-        }
-        if self.result.messages.is_empty() && self.result.status == GetStatus::OffsetFoundNull {
-            // Units that cannot be read must not hold a consumer for ever (Java rolls to the next
-            // file here).
-            self.result.next_begin_offset = self.result.next_begin_offset.max(next);
         }
         Some(self.result.clone())
     }

@@ -120,3 +120,38 @@ fn keys_are_found_in_all_files_newest_first_and_by_time() {
         rig.open();
     }
 }
+
+/// Readers see every message once and in order while queues grow, leave memory and are cut.
+#[test]
+fn readers_see_every_message_once_while_queues_grow() {
+    const BATCHES: u64 = 60;
+    const EACH: u64 = 20;
+    let rig = Rig::new();
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2_u32)
+            .map(|queue| {
+                let rig = &rig;
+                scope.spawn(move || {
+                    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+                    let mut next = 0;
+                    while next < BATCHES * EACH {
+                        assert!(std::time::Instant::now() < deadline, "stopped at {next}");
+                        let result = rig.get("T", queue, next.cast_signed(), 32);
+                        for record in &result.messages {
+                            let (offset, body) = super::rig::offset_and_body(record);
+                            assert_eq!((offset, body), (next, super::rig::body("T", queue, next)));
+                            next += 1;
+                        }
+                        assert!(result.max_offset >= next);
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..BATCHES {
+            rig.send("T", 0, EACH, "a");
+            rig.send("T", 1, EACH, "a");
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+    rig.check_against_log();
+}
