@@ -32,8 +32,10 @@ pub(crate) struct Before {
     pub(crate) header: Option<Header>,
     /// What its chain is tied to; `None` where that is not known.
     pub(crate) previous: Option<Previous>,
-    /// The last term whose first entry had a chain: all its entries must have one.
-    chained_term: Option<u64>,
+    /// The term of the last entry without checksums. A Java node that is started on our log leads
+    /// on in the term in which we voted for ourselves, so one term may begin with checksums and go
+    /// on without; we never do so, and no term goes on with them again.
+    unchecked_term: Option<u64>,
 }
 
 impl Before {
@@ -52,10 +54,10 @@ impl Before {
             }
         }
         if header.chain_crc == 0 && header.body_crc == 0 {
-            if self.chained_term == Some(header.term) {
-                return Err("it lacks the checksums that its term has");
-            }
             return Ok(());
+        }
+        if self.unchecked_term == Some(header.term) {
+            return Err("the entry before it has lost its checksums");
         }
         if header.body_crc != entry::body_crc(body) {
             return Err("its body does not match its checksum");
@@ -70,9 +72,8 @@ impl Before {
 
     /// Goes on behind `header`.
     pub(crate) fn advance(&mut self, header: Header) {
-        let opens = self.header.is_none_or(|before| before.term != header.term);
-        if opens && header.chain_crc != 0 {
-            self.chained_term = Some(header.term);
+        if header.chain_crc == 0 && header.body_crc == 0 {
+            self.unchecked_term = Some(header.term);
         }
         self.previous = Some(Previous::of(&header));
         self.header = Some(header);

@@ -254,3 +254,45 @@ fn a_second_start_on_a_smaller_file_size_is_refused() {
     let refused = World::lead(&folder).unwrap_err().to_string();
     assert!(refused.contains("4097 bytes, the configured file size is 4096"), "{refused}");
 }
+
+/// An entry as Java writes it: no checksums.
+fn java_entry(position: u64, index: u64, term: u64, body: &[u8]) -> Vec<u8> {
+    let size = u32::try_from(48 + body.len()).unwrap();
+    let mut bytes = Vec::new();
+    bytes.extend(1_u32.to_be_bytes());
+    bytes.extend(size.to_be_bytes());
+    for field in [index, term, position] {
+        bytes.extend(field.to_be_bytes());
+    }
+    bytes.extend([0; 12]);
+    bytes.extend((size - 48).to_be_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+#[test]
+fn what_java_appended_in_our_own_term_is_kept() {
+    let (disk, mut before) = written();
+    before.engine.close().unwrap();
+    let index = before.entries().unwrap().len() as u64;
+    let mut position = before.engine.end();
+    for nth in 0..3 {
+        // A Java node leads on in term 1, as it finds our vote for ourselves.
+        write(&disk, position, &java_entry(position, index + nth, 1, b"by Java"));
+        position += 48 + 7;
+    }
+    let checkpoint = disk.open(&path("checkpoint")).unwrap();
+    let java = b"committedIndex=3\nendIndex=21\n                ";
+    checkpoint.write_at(&[IoSlice::new(java)], 0).unwrap();
+    let mut disk = disk;
+    for _ in 0..3 {
+        disk = disk.after_kill();
+        let mut world = World::lead(&disk).unwrap();
+        holds_all(&world, &before);
+        let bodies = world.entries().unwrap();
+        assert_eq!(bodies.iter().filter(|(_, body)| &body[..] == b"by Java").count(), 3);
+        world.append(&[100]);
+        world.settle();
+        world.checkpoint().unwrap();
+    }
+}
