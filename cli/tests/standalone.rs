@@ -5,7 +5,7 @@ mod process;
 
 use std::{collections::BTreeSet, fs};
 
-use process::{Standalone, ledgermq};
+use process::{Server, ledgermq};
 
 fn bodies(out: &str) -> BTreeSet<String> {
     out.lines().map(ToOwned::to_owned).collect()
@@ -14,7 +14,7 @@ fn bodies(out: &str) -> BTreeSet<String> {
 #[test]
 fn messages_outlive_a_restart_and_a_kill() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Standalone::start(folder.path());
+    let mut server = Server::standalone(folder.path());
     let banner = server.output();
     for part in ["ledgermq send", "ledgermq consume", "ledgermq-data", "fsynced"] {
         assert!(banner.contains(part), "{part} is missing in\n{banner}");
@@ -27,14 +27,14 @@ fn messages_outlive_a_restart_and_a_kill() {
     });
     server.stop();
 
-    let mut server = Standalone::start(folder.path());
+    let mut server = Server::standalone(folder.path());
     server.run_until(&["consume", "TopicTest", "--body"], |seen| seen == "Hello\n");
     let lines: String = (0..200).map(|n| format!("m{n}\n")).collect();
     let told = server.run_with_input(&["send", "TopicTest", "--json"], &lines);
     assert_eq!(told.lines().filter(|line| line.contains("SEND_OK")).count(), 200, "{told}");
     server.kill();
 
-    let server = Standalone::start(folder.path());
+    let server = Server::standalone(folder.path());
     let mut expected = bodies(&lines);
     expected.insert("Hello".to_owned());
     server.run_until(&["consume", "TopicTest", "--body"], |seen| bodies(seen) == expected);
@@ -43,14 +43,14 @@ fn messages_outlive_a_restart_and_a_kill() {
 #[test]
 fn a_group_goes_on_where_it_was_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Standalone::start(folder.path());
+    let mut server = Server::standalone(folder.path());
     server.run_with_input(&["send", "T"], "a\nb\nc\nd\n");
     server.run_until(&["consume", "T"], |seen| seen.lines().count() == 4);
     let first = server.run(&["consume", "T", "--group", "g", "--count", "3", "--body"]);
     assert_eq!(first.lines().count(), 3);
     server.stop();
 
-    let server = Standalone::start(folder.path());
+    let server = Server::standalone(folder.path());
     let rest = server.run(&["consume", "T", "--group", "g", "--body"]);
     let mut all = bodies(&first);
     all.extend(bodies(&rest));
@@ -67,7 +67,7 @@ fn a_group_goes_on_where_it_was_after_a_restart() {
 #[test]
 fn topics_are_made_listed_and_deleted() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Standalone::start(folder.path());
+    let server = Server::standalone(folder.path());
     server.run(&["admin", "topic", "create", "Made", "--queues", "3"]);
     let route = server.run(&["admin", "topic", "route", "Made", "--json"]);
     assert!(route.contains("\"writeQueues\":3"), "{route}");
@@ -87,7 +87,7 @@ fn topics_are_made_listed_and_deleted() {
 #[test]
 fn the_page_tells_that_it_is_ready() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Standalone::start(folder.path());
+    let server = Server::standalone(folder.path());
     assert_eq!(server.get("/livez"), "ok\n");
     assert_eq!(server.get("/readyz"), "ok\n");
     server.run(&["send", "T", "x"]);
@@ -99,8 +99,8 @@ fn the_page_tells_that_it_is_ready() {
 #[test]
 fn a_second_start_on_the_same_folder_is_refused_with_the_pid() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Standalone::start(folder.path());
-    let (status, _, errors) = ledgermq(&Standalone::arguments(folder.path()), "");
+    let server = Server::standalone(folder.path());
+    let (status, _, errors) = ledgermq(&Server::standalone_arguments(folder.path()), "");
     assert!(!status);
     let holder = format!("process {}", server.pid());
     assert!(errors.contains(&holder) && errors.contains("--data"), "{errors}");
@@ -112,7 +112,7 @@ fn a_port_in_use_is_named_with_its_flag() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for flag in ["--broker-listen", "--namesrv-listen", "--http-listen"] {
-        let mut arguments = Standalone::arguments(folder.path());
+        let mut arguments = Server::standalone_arguments(folder.path());
         let at = arguments.iter().position(|argument| argument == flag).unwrap();
         arguments[at + 1].clone_from(&address);
         let (status, _, errors) = ledgermq(&arguments, "");
@@ -140,4 +140,35 @@ fn mqbroker_takes_the_flags_of_javas_program() {
     assert!(fine);
     assert!(important.lines().count() < printed.lines().count());
     assert!(run(&["-h"]).1.contains("--configFile"));
+}
+
+#[test]
+fn a_broker_and_a_name_server_run_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir(&path).unwrap();
+        path
+    };
+    let namesrv = Server::start(&of("namesrv"), &["namesrv", "--listen", "127.0.0.1:0"]);
+    assert!(namesrv.output().contains("The Name Server boot success."));
+
+    let broker_folder = of("broker");
+    let conf = broker_folder.join("broker.conf");
+    let text = format!(
+        "brokerName = b1\r\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort=0\n\
+         storePathRootDir={}\nflushDisktype=SYNC_FLUSH\n",
+        broker_folder.join("store").display()
+    );
+    std::io::Write::write_all(&mut fs::File::create(&conf).unwrap(), text.as_bytes()).unwrap();
+    let address = namesrv.address("namesrv");
+    let broker =
+        Server::start(&broker_folder, &["broker", "-c", conf.to_str().unwrap(), "-n", &address]);
+    assert!(broker.output().contains("boot success"), "{}", broker.output());
+    assert!(broker.errors().contains("did you mean flushDiskType"), "{}", broker.errors());
+
+    assert!(namesrv.run(&["send", "T", "x"]).contains("b1/"));
+    namesrv.run_until(&["consume", "T", "--body"], |seen| seen == "x\n");
+    let metrics = broker.get("/metrics");
+    assert!(metrics.contains("node_id=\"b1\""), "{metrics}");
 }

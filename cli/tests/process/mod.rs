@@ -36,28 +36,51 @@ pub(crate) fn ledgermq<A: AsRef<str>>(arguments: &[A], input: &str) -> (bool, St
 }
 
 /// A server on free ports; it is killed when the test ends.
-pub(crate) struct Standalone {
+pub(crate) struct Server {
     child: Child,
     folder: PathBuf,
-    namesrv: String,
-    http: String,
+    /// `name=address` lines of its ready file.
+    addresses: String,
 }
 
-impl Standalone {
-    /// Starts it with data in `folder/ledgermq-data` and waits until it is ready.
-    pub(crate) fn start(folder: &Path) -> Self {
+impl Server {
+    /// Starts a standalone with data in `folder/ledgermq-data` and waits until it is ready.
+    pub(crate) fn standalone(folder: &Path) -> Self {
+        Self::start(folder, &Self::standalone_arguments(folder))
+    }
+
+    /// The arguments of [`Server::standalone`].
+    pub(crate) fn standalone_arguments(folder: &Path) -> Vec<String> {
+        let data = folder.join("ledgermq-data").to_str().unwrap().to_owned();
+        let any = "127.0.0.1:0".to_owned();
+        let mut arguments = vec!["standalone".to_owned()];
+        for (flag, value) in [
+            ("--data", data),
+            ("--broker-listen", any.clone()),
+            ("--namesrv-listen", any.clone()),
+            ("--http-listen", any),
+        ] {
+            arguments.extend([flag.to_owned(), value]);
+        }
+        arguments
+    }
+
+    /// Starts a server that keeps its output in `folder`, and waits until it is ready.
+    pub(crate) fn start<A: AsRef<str>>(folder: &Path, arguments: &[A]) -> Self {
         let ready = folder.join("ready");
         drop(std::fs::remove_file(&ready));
         let file = |name| std::fs::File::create(folder.join(name)).unwrap();
         let mut child = Command::new(BINARY)
-            .args(Self::arguments(folder))
+            .args(arguments.iter().map(AsRef::as_ref))
+            .arg("--ready-file")
+            .arg(&ready)
             .stdin(Stdio::null())
             .stdout(file("out"))
             .stderr(file("err"))
             .spawn()
             .unwrap();
         let begun = Instant::now();
-        let text = loop {
+        let addresses = loop {
             if let Ok(text) = std::fs::read_to_string(&ready) {
                 break text;
             }
@@ -69,28 +92,14 @@ impl Standalone {
             }
             std::thread::sleep(Duration::from_millis(10));
         };
-        let address = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-            line.unwrap_or_else(|| panic!("{name} is missing in {text}")).to_owned()
-        };
-        let (namesrv, http) = (address("namesrv"), address("http"));
-        Self { child, folder: folder.to_owned(), namesrv, http }
+        Self { child, folder: folder.to_owned(), addresses }
     }
 
-    /// The arguments of [`Standalone::start`].
-    pub(crate) fn arguments(folder: &Path) -> Vec<String> {
-        let path = |name| folder.join(name).to_str().unwrap().to_owned();
-        let mut arguments = vec!["standalone".to_owned()];
-        for (flag, value) in [
-            ("--data", path("ledgermq-data")),
-            ("--ready-file", path("ready")),
-            ("--broker-listen", "127.0.0.1:0".to_owned()),
-            ("--namesrv-listen", "127.0.0.1:0".to_owned()),
-            ("--http-listen", "127.0.0.1:0".to_owned()),
-        ] {
-            arguments.extend([flag.to_owned(), value]);
-        }
-        arguments
+    /// An address of its ready file.
+    pub(crate) fn address(&self, name: &str) -> String {
+        let mut lines = self.addresses.lines();
+        let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        found.unwrap_or_else(|| panic!("{name} is missing in {}", self.addresses)).to_owned()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -100,6 +109,11 @@ impl Standalone {
     /// What it printed so far.
     pub(crate) fn output(&self) -> String {
         std::fs::read_to_string(self.folder.join("out")).unwrap()
+    }
+
+    /// What it logged so far.
+    pub(crate) fn errors(&self) -> String {
+        std::fs::read_to_string(self.folder.join("err")).unwrap()
     }
 
     /// Runs a client command against it, which must succeed.
@@ -121,20 +135,20 @@ impl Standalone {
         }
     }
 
-    /// As [`Standalone::run`], with standard input.
+    /// As [`Server::run`], with standard input.
     pub(crate) fn run_with_input(&self, arguments: &[&str], input: &str) -> String {
-        let all = [arguments, &["--namesrv", &self.namesrv]].concat();
+        let namesrv = self.address("namesrv");
+        let all = [arguments, &["--namesrv", &namesrv]].concat();
         let (succeeded, output, errors) = ledgermq(&all, input);
         if !succeeded {
-            let log = std::fs::read_to_string(self.folder.join("err")).unwrap();
-            panic!("{arguments:?} failed: {errors}\n{output}\nserver:\n{log}");
+            panic!("{arguments:?} failed: {errors}\n{output}\nserver:\n{}", self.errors());
         }
         output
     }
 
     /// Body of a page.
     pub(crate) fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.http).unwrap();
+        let mut stream = TcpStream::connect(self.address("http")).unwrap();
         let request =
             format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
@@ -149,8 +163,7 @@ impl Standalone {
         let begun = Instant::now();
         while begun.elapsed() < LONG {
             if let Some(status) = self.child.try_wait().unwrap() {
-                let log = std::fs::read_to_string(self.folder.join("err")).unwrap();
-                assert!(status.success(), "{status}\n{log}");
+                assert!(status.success(), "{status}\n{}", self.errors());
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -170,7 +183,7 @@ impl Standalone {
     }
 }
 
-impl Drop for Standalone {
+impl Drop for Server {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
