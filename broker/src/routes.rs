@@ -402,7 +402,12 @@ pub(crate) static ROUTES: &[Route] = &[
     elsewhere(request::GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, NAME_SERVER),
     served(request::CLONE_GROUP_OFFSET, Lane::Admin, Serves::Master, handlers::offsets::clone),
     served(request::VIEW_BROKER_STATS_DATA, Lane::Inline, Serves::AnyRole, handlers::stats::view),
-    for_now(request::CLEAN_UNUSED_TOPIC, TOOLS),
+    served(
+        request::CLEAN_UNUSED_TOPIC,
+        Lane::Admin,
+        Serves::Master,
+        handlers::admin::clean_unused_topics,
+    ),
     served(
         request::GET_BROKER_CONSUME_STATS,
         Lane::Admin,

@@ -14,8 +14,9 @@ use protocol::{
     Command,
     body::{
         BrokerStatsData, ConsumeStats, ConsumerConnection, GetConsumerListByGroupResponseBody,
-        GetConsumerStatusBody, KvTable, LockBatchResponseBody, MessageQueue, ResetOffsetBody,
-        SubscriptionGroupConfig, SubscriptionGroupWrapper,
+        GetConsumerStatusBody, KvTable, LockBatchResponseBody, MessageQueue,
+        QueryConsumeQueueResponseBody, ResetOffsetBody, SubscriptionGroupConfig,
+        SubscriptionGroupWrapper,
     },
     code::{request, response},
 };
@@ -126,7 +127,22 @@ impl Peer {
         ];
         let answer = self.call(request::SEND_MESSAGE_V2, &fields, body).await;
         assert_eq!(answer.code, response::SUCCESS, "{answer:?}");
+        let stored: i64 = answer.field("queueOffset").unwrap().parse().unwrap();
+        self.in_queue(topic, &queue, stored).await;
         answer
+    }
+
+    /// Waits until a message that was acknowledged is in its queue, for readers of queues.
+    async fn in_queue(&self, topic: &str, queue: &str, offset: i64) {
+        let fields = [("topic", topic), ("queueId", queue)];
+        for _ in 0..2_000 {
+            let max = self.call(request::GET_MAX_OFFSET, &fields, "").await;
+            if max.field("offset").unwrap().parse::<i64>().unwrap() > offset {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("message {offset} of {topic} did not get into queue {queue}");
     }
 
     /// Waits until the broker has sent this code `times` times.
@@ -493,6 +509,44 @@ async fn statistics_and_runtime_info_are_in_javas_words() {
     rig.broker.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_heartbeat_keeps_subscriptions_and_asks_for_unknown_ones() {
+    let rig = Rig::start().await;
+    let peer = rig.client("c1");
+    let beat = async |fingerprint: i32, with: bool| {
+        let full = peer.heartbeat_body("G", "CLUSTERING", if with { &["T"] } else { &[] });
+        let body = format!(
+            "{},\"heartbeatFingerprint\":{fingerprint},\"withoutSub\":{}}}",
+            full.strip_suffix('}').unwrap(),
+            !with
+        );
+        let answer = peer.call(request::HEART_BEAT, &[], &body).await;
+        assert_eq!(answer.field("IS_SUPPORT_HEART_BEAT_V2"), Some("true"));
+        answer.field("IS_SUB_CHANGE") == Some("true")
+    };
+    assert!(beat(7, false).await, "as after a restart of the broker");
+    assert!(!beat(7, true).await);
+    assert!(!beat(7, false).await);
+    let fields = [("group", "G"), ("topic", "T")];
+    let kept = peer.call(request::QUERY_SUBSCRIPTION_BY_CONSUMER, &fields, "").await;
+    assert!(kept.body.starts_with(br#"{"group":"G","subscriptionData":{"#), "{:?}", kept.body);
+    assert!(beat(8, false).await);
+    rig.broker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queues_without_a_topic_are_removed_on_demand() {
+    let rig = Rig::start().await;
+    let peer = rig.client("c1");
+    peer.send("T", 0, "m").await;
+    assert_eq!(peer.call(request::CLEAN_UNUSED_TOPIC, &[], "").await.code, response::SUCCESS);
+    let fields = [("topic", "T"), ("queueId", "0"), ("index", "0"), ("count", "9")];
+    let units = peer.call(request::QUERY_CONSUME_QUEUE, &fields, "").await;
+    let units = QueryConsumeQueueResponseBody::decode(&units.body).unwrap();
+    assert_eq!((units.queue_data.len(), units.max_queue_index), (1, 1), "a topic in use stays");
+    rig.broker.shutdown().await;
+}
+
 /// Case 68 of the known faults: whatever the fields are, there is an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_requests_are_answered() {
@@ -529,8 +583,8 @@ async fn malformed_requests_are_answered() {
     ];
     let codes = [
         12, 14, 15, 28, 29, 30, 31, 32, 33, 34, 35, 38, 41, 42, 43, 45, 200, 201, 203, 204, 207,
-        208, 222, 223, 225, 300, 303, 306, 307, 308, 309, 314, 315, 317, 321, 328, 343, 345, 352,
-        353, 402, 907,
+        208, 222, 223, 225, 300, 303, 306, 307, 308, 309, 314, 315, 316, 317, 321, 328, 343, 345,
+        352, 353, 402, 907,
     ];
     let bodies = ["", "not json", "{", "[]", "{\"clientID\":7,\"consumerDataSet\":[null,3]}"];
     for code in codes {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use protocol::body::{DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper};
+use protocol::{
+    body::{DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper},
+    code::response,
+};
 
 use crate::{
     broker::Broker,
@@ -28,11 +31,29 @@ pub(crate) fn request_modes(_broker: &Arc<Broker>, call: &mut Call) -> Result<Re
     Reply::body(call, MessageRequestModeSerializeWrapper::default().encode())
 }
 
-/// Code 306. Consume queues are trimmed together with the log, so that nothing expired is left
-/// for a tool to remove.
+/// Code 306. Removes files of consume queues whose messages the log no longer has.
 pub(crate) fn clean_expired_queues(
-    _broker: &Arc<Broker>,
+    broker: &Arc<Broker>,
     call: &mut Call,
 ) -> Result<Reply, Rejection> {
+    broker.store.cut_to_log();
+    Reply::done(call)
+}
+
+/// Code 316. Removes consume queues of topics that are in no table any more.
+pub(crate) fn clean_unused_topics(
+    broker: &Arc<Broker>,
+    call: &mut Call,
+) -> Result<Reply, Rejection> {
+    for (topic, _) in broker.store.queues() {
+        if broker.topics.get(&topic).is_some() || broker.topics.is_system(&topic) {
+            continue;
+        }
+        broker.store.delete_topic(&topic).map_err(|error| {
+            let remark = format!("queues of topic {topic} could not be removed: {error}");
+            Rejection::new(response::SYSTEM_ERROR, remark)
+        })?;
+        tracing::info!(topic, "queues of a topic that does not exist were removed");
+    }
     Reply::done(call)
 }

@@ -3,13 +3,13 @@
 //!
 //! Names and texts are Java's to the blank: dashboards split and parse them.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use protocol::{
     body::{HaClientRuntimeInfo, HaRuntimeInfo, KvTable},
     version,
 };
-use segment::{RealVfs, Space, Vfs};
+use segment::Space;
 
 use crate::{
     broker::Broker,
@@ -106,7 +106,7 @@ fn log(broker: &Arc<Broker>, texts: &mut Texts) {
 fn disk(broker: &Arc<Broker>, texts: &mut Texts) {
     let config = broker.config();
     let root = config.store_path_root_dir.as_str();
-    let space = RealVfs.space(Path::new(root)).unwrap_or_else(|error| {
+    let space = broker.store.space().unwrap_or_else(|error| {
         tracing::warn!(path = root, %error, "the disk's room cannot be read");
         Space { total: 0, free: 0 }
     });
