@@ -128,8 +128,16 @@ impl DiskLog {
         if let Some(hot) = self.ring.from(run.next, max_bytes.max(1)) {
             let mut taken = 0;
             for part in hot {
+                if part.position >= end {
+                    break;
+                }
                 run.next = part.position;
-                taken += take(run, &part.bytes, (end, max_bytes, taken), Trust::Memory)?;
+                let added = take(run, &part.bytes, (end, max_bytes, taken), Trust::Memory)?;
+                taken += added;
+                // What is left of this part comes before the next one: going on would skip it.
+                if added < part.bytes.len() {
+                    break;
+                }
             }
             return Ok(taken);
         }
