@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -14,7 +14,10 @@ use protocol::{
     name,
 };
 use remoting::Connection;
-use store::{Arrival, ArrivalListener, Store};
+use store::{
+    Arrival, ArrivalListener, Store,
+    append_log::{Batch, Refused},
+};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -28,7 +31,7 @@ use crate::{
     lanes::Lanes,
     locks::QueueLocks,
     offsets::Offsets,
-    pending::{self, Outcome, Pending},
+    pending::{self, InFlight, Outcome, Pending},
     producers::Producers,
     registration::Registration,
     requests::RequestCounters,
@@ -78,6 +81,12 @@ pub struct Broker {
     pub(crate) started_millis: i64,
     /// The address that message ids carry.
     pub(crate) advertised: Arc<Advertised>,
+    /// Appends that the log has taken and not completed.
+    pub(crate) in_flight: Arc<InFlight>,
+    /// Whether a stop has begun.
+    pub(crate) stopping: AtomicBool,
+    /// Whether the disk is so full that sends are refused (`diskSpaceWarningLevelRatio`).
+    pub(crate) disk_is_full: AtomicBool,
     pub(crate) next_queue: AtomicU32,
     pub(crate) role: RwLock<Role>,
 }
@@ -135,6 +144,9 @@ impl Broker {
     pub(crate) fn require_master(&self) -> Result<(), Rejection> {
         let role = self.role.read().unwrap_or_else(PoisonError::into_inner);
         let why = match &*role {
+            Role::Master { .. } if self.stopping.load(Ordering::Acquire) => {
+                "it is stopping; ask the one that takes over".to_owned()
+            }
             Role::Master { .. } => return Ok(()),
             Role::Slave { leader } => format!("its leader is {leader}; ask there"),
             Role::TakingOver { term } => {
@@ -238,6 +250,9 @@ impl Broker {
         self.topics.remove(topic)?;
         self.offsets.forget_topic(topic);
         self.stats.forget_topic(topic);
+        if let Err(error) = self.store.delete_topic(topic) {
+            tracing::error!(topic, %error, "queues of a deleted topic were not removed");
+        }
         pull::resume(self, self.hold.drain(Some(topic)));
         Ok(())
     }
@@ -257,10 +272,30 @@ impl Broker {
         let (tell, outcome) = oneshot::channel();
         let batch = drafts::batch(records, Pending::Inside(tell))
             .map_err(|error| Rejection::new(response::MESSAGE_ILLEGAL, error.to_string()))?;
-        self.store
-            .submit(batch)
+        self.submit(batch)
             .map_err(|refused| pending::refused(&refused.cause, self.config().max_message_size))?;
         Ok(outcome)
+    }
+
+    /// Hands a batch to the log.
+    pub(crate) fn submit(&self, batch: Batch<Pending>) -> Result<(), Refused<Pending>> {
+        self.in_flight.begin();
+        self.store.submit(batch).inspect_err(|_| self.in_flight.end(1))
+    }
+
+    /// Refuses a send while the disk is nearly full: what is written to the last byte cannot be
+    /// cleaned up any more.
+    pub(crate) fn require_disk(&self) -> Result<(), Rejection> {
+        if !self.disk_is_full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let ratio = self.config().disk_space_warning_level_ratio;
+        Err(Rejection::new(
+            response::SERVICE_NOT_AVAILABLE,
+            format!(
+                "service not available now: the broker's disk is more than {ratio}% full (diskSpaceWarningLevelRatio); free some room or send to another broker"
+            ),
+        ))
     }
 
     /// A connection has ended: whatever hangs on it goes.

@@ -7,3 +7,8 @@ pub(crate) fn now_millis() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
+
+/// Hour of the day where the operator lives, 0 to 23.
+pub(crate) fn local_hour() -> u8 {
+    u8::try_from(chrono::Timelike::hour(&chrono::Local::now())).unwrap_or(0)
+}

@@ -1,6 +1,12 @@
 //! Who waits for an append, and what they are told when it is committed.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use protocol::{
     Command, code::response, header::SendMessageResponse, message::id::offset_message_id,
@@ -65,12 +71,43 @@ pub(crate) struct Completions {
     pub(crate) stats: Arc<Stats>,
     /// The address that message ids carry.
     pub(crate) advertised: Arc<Advertised>,
+    /// Counts what the log has taken and not completed.
+    pub(crate) in_flight: Arc<InFlight>,
+}
+
+/// Appends that the log has taken and not completed.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight(AtomicU64);
+
+impl InFlight {
+    /// One is about to be handed over.
+    pub(crate) fn begin(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Some were completed or refused.
+    pub(crate) fn end(&self, number: u64) {
+        self.0.fetch_sub(number, Ordering::AcqRel);
+    }
+
+    /// Waits until there are none, for `limit` at most; gives whether there are none.
+    pub(crate) async fn drained(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while self.0.load(Ordering::Acquire) > 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        true
+    }
 }
 
 impl CommitSink<Pending> for Completions {
     fn completed(&self, group: Vec<Completed<Pending>>) {
         // Each connection is woken once, when the flushes of the whole group are dropped.
         let mut flushes: Vec<Flush> = Vec::new();
+        let number = group.len() as u64;
         for completed in group {
             match completed.token {
                 Pending::Send(producer) => {
@@ -83,6 +120,8 @@ impl CommitSink<Pending> for Completions {
                 }
             }
         }
+        drop(flushes);
+        self.in_flight.end(number);
     }
 }
 

@@ -1,10 +1,11 @@
-//! Registration at the name servers (`BrokerOuterAPI.registerBrokerAll`).
+//! Registration at the name servers (`BrokerController.registerBrokerAll`).
 //!
 //! Each name server gets whole registrations, one at a time, so that an older table never
 //! overtakes a newer one. A caller waits until the table that it has changed is known everywhere,
 //! or for a bounded time: a name server that is away must not hold up a topic's creation.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,16 +13,12 @@ use std::{
     time::Duration,
 };
 
-use protocol::{
-    Command,
-    body::{RegisterBrokerBody, TopicConfigSerializeWrapper, register_body_crc32},
-    code::{request, response},
-    header::{RegisterBrokerRequest, UnRegisterBrokerRequest},
-};
-use remoting::{CallError, Client};
+use namesrv_client::{NameServers, RegisterBroker};
+use protocol::body::RegisterBrokerBody;
+use remoting::Client;
 use tokio::task::JoinSet;
 
-use crate::{broker::Broker, config::BrokerConfig};
+use crate::broker::Broker;
 
 /// How long a change of topics waits for the name servers.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -33,7 +30,7 @@ const MASTER_ID: i64 = 0;
 /// What is registered where.
 #[derive(Debug)]
 pub(crate) struct Registration {
-    client: Client,
+    client: Arc<Client>,
     servers: Mutex<Vec<Arc<NameServer>>>,
 }
 
@@ -41,25 +38,17 @@ pub(crate) struct Registration {
 #[derive(Debug)]
 struct NameServer {
     address: String,
+    calls: NameServers,
     /// Version of the table that it has got last; held during a registration.
     registered: tokio::sync::Mutex<Option<i64>>,
     /// Whether the last registration that ended succeeded.
     knows: AtomicBool,
 }
 
-/// Why a name server did not take a registration.
-#[derive(Debug, thiserror::Error)]
-enum RegisterError {
-    #[error(transparent)]
-    Call(#[from] CallError),
-    #[error("it answers code {code}: {remark}")]
-    Refused { code: i32, remark: String },
-}
-
 impl Registration {
     /// Nothing is registered yet.
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, servers: Mutex::default() }
+        Self { client: Arc::new(client), servers: Mutex::default() }
     }
 
     /// The addresses of all name servers, if there are some and none knows this broker.
@@ -73,17 +62,17 @@ impl Registration {
         Some(addresses.join(";"))
     }
 
-    /// The name servers as configured now; what is known of those that stay is kept.
-    fn servers(&self, config: &BrokerConfig) -> Vec<Arc<NameServer>> {
+    /// The name servers of a list; what is known of those that stay is kept.
+    fn servers(&self, list: &str) -> Vec<Arc<NameServer>> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let addresses =
-            config.namesrv_addr.split([';', ',']).map(str::trim).filter(|text| !text.is_empty());
-        let next = addresses
+        let next = NameServers::split(list)
+            .into_iter()
             .map(|address| {
                 let known = servers.iter().find(|server| server.address == address);
                 known.cloned().unwrap_or_else(|| {
                     Arc::new(NameServer {
-                        address: address.to_owned(),
+                        calls: NameServers::new(vec![address.clone()], Arc::clone(&self.client)),
+                        address,
                         registered: tokio::sync::Mutex::new(None),
                         knows: AtomicBool::new(false),
                     })
@@ -103,7 +92,7 @@ impl Broker {
         self.register_everywhere(Some(version), PATIENCE).await;
     }
 
-    /// Tells the name servers that this broker is alive.
+    /// Tells the name servers everything again, whatever they know.
     pub(crate) async fn keep_registered(self: &Arc<Self>) {
         let timeout = Duration::from_millis(self.config().register_broker_timeout_mills);
         self.register_everywhere(None, timeout).await;
@@ -114,7 +103,7 @@ impl Broker {
             return;
         }
         let mut tasks = JoinSet::new();
-        for server in self.registration.servers(&self.config()) {
+        for server in self.registration.servers(&self.config().namesrv_addr) {
             let broker = Arc::clone(self);
             tasks.spawn(async move { broker.register_at(&server, version).await });
         }
@@ -125,63 +114,51 @@ impl Broker {
         }
     }
 
-    async fn register_at(&self, server: &NameServer, wanted: Option<i64>) {
+    async fn register_at(self: &Arc<Self>, server: &NameServer, wanted: Option<i64>) {
         let mut registered = server.registered.lock().await;
         if wanted.is_some_and(|wanted| registered.is_some_and(|known| known >= wanted)) {
             return;
         }
-        let wrapper = self.topics.wrapper();
-        let version = wrapper.data_version.counter;
+        let broker = self.registrant(true);
+        let version = broker.body.topic_config_serialize_wrapper.data_version.counter;
         let first = registered.is_none();
-        match self.send_registration(&server.address, registered_body(wrapper)).await {
-            Ok(()) => {
-                *registered = Some(version);
-                server.knows.store(true, Ordering::Release);
-                if first {
-                    tracing::info!(name_server = server.address, "registered");
+        let timeout = Duration::from_millis(self.config().register_broker_timeout_mills);
+        *registered = None;
+        for outcome in server.calls.register(&broker, timeout).await {
+            match outcome.result {
+                Ok(answer) => {
+                    *registered = Some(version);
+                    server.knows.store(true, Ordering::Release);
+                    if first {
+                        tracing::info!(name_server = server.address, "registered");
+                    }
+                    self.mark_ordered(answer.order_topics);
                 }
-            }
-            Err(error) => {
-                *registered = None;
-                server.knows.store(false, Ordering::Release);
-                tracing::warn!(name_server = server.address, %error, "registration failed");
+                Err(error) => {
+                    server.knows.store(false, Ordering::Release);
+                    tracing::warn!(name_server = server.address, %error, "not registered");
+                }
             }
         }
     }
 
-    async fn send_registration(
-        &self,
-        address: &str,
-        body: RegisterBrokerBody,
-    ) -> Result<(), RegisterError> {
-        let config = self.config();
-        let body = body.encode();
-        let header = RegisterBrokerRequest {
-            broker_name: config.broker_name.clone(),
-            broker_addr: self.client_address(),
-            cluster_name: config.broker_cluster_name.clone(),
-            ha_server_addr: format!("{}:{}", config.broker_ip2.0, config.ha_listen_port),
-            broker_id: MASTER_ID,
-            enable_acting_master: Some(false),
-            compressed: false,
-            body_crc32: register_body_crc32(&body),
-            ..RegisterBrokerRequest::default()
+    /// The name servers keep which topics are ordered (`TopicConfigManager.updateOrderTopicConfig`).
+    fn mark_ordered(self: &Arc<Self>, ordered: Option<BTreeMap<String, String>>) {
+        let Some(ordered) = ordered.filter(|ordered| self.topics.differ_in_order(ordered)) else {
+            return;
         };
-        let timeout = Duration::from_millis(config.register_broker_timeout_mills);
-        let command = Command::request_with(request::REGISTER_BROKER, &header).with_body(body);
-        let answer = self.registration.client.call(address, command, timeout).await?;
-        if answer.code == response::SUCCESS {
-            Ok(())
-        } else {
-            let remark = answer.remark.unwrap_or_default();
-            Err(RegisterError::Refused { code: answer.code, remark })
-        }
+        let broker = Arc::clone(self);
+        self.runtime.spawn_blocking(move || {
+            if let Err(error) = broker.topics.mark_ordered(&ordered) {
+                tracing::error!(%error, "ordered topics were not marked");
+            }
+        });
     }
 
     /// Takes this broker out of all routes.
     pub(crate) async fn unregister(self: &Arc<Self>) {
         let mut tasks = JoinSet::new();
-        for server in self.registration.servers(&self.config()) {
+        for server in self.registration.servers(&self.config().namesrv_addr) {
             let broker = Arc::clone(self);
             tasks.spawn(async move { broker.unregister_at(&server).await });
         }
@@ -193,36 +170,33 @@ impl Broker {
         if registered.take().is_none() {
             return;
         }
-        let config = self.config();
-        let header = UnRegisterBrokerRequest {
-            broker_name: config.broker_name.clone(),
-            broker_addr: self.client_address(),
-            cluster_name: config.broker_cluster_name.clone(),
-            broker_id: MASTER_ID,
-        };
-        let command = Command::request_with(request::UNREGISTER_BROKER, &header);
-        let call = self.registration.client.call(&server.address, command, UNREGISTER_TIMEOUT);
-        match call.await {
-            Ok(answer) if answer.code == response::SUCCESS => {
-                tracing::info!(name_server = server.address, "unregistered");
-            }
-            Ok(answer) => {
-                tracing::warn!(
-                    name_server = server.address,
-                    code = answer.code,
-                    "not unregistered"
-                );
-            }
-            Err(error) => {
-                tracing::warn!(name_server = server.address, %error, "not unregistered");
+        for (address, result) in
+            server.calls.unregister(&self.registrant(false), UNREGISTER_TIMEOUT).await
+        {
+            match result {
+                Ok(()) => tracing::info!(name_server = address, "unregistered"),
+                Err(error) => tracing::warn!(name_server = address, %error, "not unregistered"),
             }
         }
     }
-}
 
-fn registered_body(topics: TopicConfigSerializeWrapper) -> RegisterBrokerBody {
-    RegisterBrokerBody {
-        topic_config_serialize_wrapper: topics.with_empty_mappings(),
-        ..RegisterBrokerBody::default()
+    /// What this broker says of itself.
+    fn registrant(&self, with_topics: bool) -> RegisterBroker {
+        let config = self.config();
+        let mut body = RegisterBrokerBody::default();
+        if with_topics {
+            body.topic_config_serialize_wrapper = self.topics.wrapper().with_empty_mappings();
+        }
+        RegisterBroker {
+            cluster_name: config.broker_cluster_name.clone(),
+            broker_name: config.broker_name.clone(),
+            broker_addr: self.client_address(),
+            broker_id: MASTER_ID,
+            ha_server_addr: format!("{}:{}", config.broker_ip2.0, config.ha_listen_port),
+            enable_acting_master: Some(false),
+            heartbeat_timeout: None,
+            zone_name: None,
+            body,
+        }
     }
 }

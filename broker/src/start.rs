@@ -6,7 +6,7 @@ mod tasks;
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
     time::Duration,
 };
@@ -71,6 +71,8 @@ pub struct RunningBroker {
     directory: PathBuf,
 }
 
+/// How long a stop waits for sends that are under way.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// How long a start waits for the election of a group of one.
 const ELECTION_LIMIT: Duration = Duration::from_secs(30);
 
@@ -97,8 +99,8 @@ impl Broker {
         let delivery = delay::start(Arc::clone(&broker)).map_err(|error| {
             StartError::Data(format!("no thread for delayed messages: {error}"))
         })?;
-        opened.wait_until_master(&broker, ELECTION_LIMIT).await?;
-        let tasks = tasks::start(&broker);
+        opened.lead(&broker, ELECTION_LIMIT).await?;
+        let tasks = tasks::start(&broker, opened.log());
         tracing::info!(address = %main.local_addr(), fast = %fast.local_addr(), "serving");
         Ok(RunningBroker { broker, opened, main, fast, delivery, tasks, directory })
     }
@@ -164,10 +166,15 @@ impl RunningBroker {
         self.opened.failed().await
     }
 
-    /// Unregisters, stops accepting, lets answers out, writes the tables and closes the store.
+    /// Unregisters, takes no more sends, lets those that are under way end, answers what waits,
+    /// stops listening, writes the tables and closes the store.
     pub async fn shutdown(mut self) {
         self.broker.unregister().await;
         self.tasks.shutdown().await;
+        self.broker.stopping.store(true, Ordering::Release);
+        if !self.broker.in_flight.drained(DRAIN_LIMIT).await {
+            tracing::warn!("sends were still under way; their producers will send again");
+        }
         pull::resume(&self.broker, self.broker.hold.drain(None));
         tokio::join!(self.main.shutdown(), self.fast.shutdown());
         self.broker.delay_wake.stop();

@@ -219,6 +219,34 @@ impl Topics {
         })
     }
 
+    /// Whether [`Topics::mark_ordered`] would change something.
+    pub(crate) fn differ_in_order(&self, ordered: &BTreeMap<String, String>) -> bool {
+        self.read(|table| {
+            table.topics.iter().any(|(name, topic)| topic.order != ordered.contains_key(name))
+        })
+    }
+
+    /// Marks the topics that are ordered, and only these.
+    ///
+    /// # Errors
+    /// The table cannot be written.
+    pub(crate) fn mark_ordered(
+        &self,
+        ordered: &BTreeMap<String, String>,
+    ) -> Result<bool, TopicsError> {
+        self.change(|table| {
+            let mut changed = false;
+            for (name, topic) in &mut table.topics {
+                let order = ordered.contains_key(name);
+                if topic.order != order {
+                    *topic = Arc::new(TopicConfig { order, ..TopicConfig::clone(topic) });
+                    changed = true;
+                }
+            }
+            Ok(changed)
+        })
+    }
+
     fn read<T>(&self, look: impl FnOnce(&Table) -> T) -> T {
         look(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -5,7 +5,7 @@
 //! (`BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `DLedgerConfig`). Keys that Java
 //! knows and that have no effect here are in `known.rs`.
 
-use super::value::{DelayLevels, FlushDiskType, Host, Value};
+use super::value::{DelayLevels, FlushDiskType, Host, Hours, Value};
 
 /// Whether a key can be changed while the broker runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,11 +210,11 @@ keys! {
             "Whether messages can be found by key and unique id.";
         "flushDiskType" flush_disk_type: FlushDiskType = FlushDiskType::Sync, "", fixed important,
             "What acknowledged means: SYNC_FLUSH = fsynced on a majority of the group, ASYNC_FLUSH = in the page cache of a majority. Unset means SYNC_FLUSH here; Java's default is the other one, and its DLedger ignores the key.";
-        "fileReservedTime" file_reserved_time: u32 = 72, "hours" [1, 1000000], hot important,
+        "fileReservedTime" file_reserved_time: u32 = 72, "hours" [1, 1000000], fixed important,
             "Age at which a data file of the log is deleted.";
-        "deleteWhen" delete_when: String = "04".to_owned(), "", hot important,
+        "deleteWhen" delete_when: Hours = Hours::of(4), "", fixed important,
             "Hours of the day (local time, 00 to 23, separated by ';') at which old files are deleted.";
-        "diskMaxUsedSpaceRatio" disk_max_used_space_ratio: u32 = 75, "%" [10, 95], hot,
+        "diskMaxUsedSpaceRatio" disk_max_used_space_ratio: u32 = 75, "%" [10, 95], fixed,
             "Above this use of the disk old files are deleted at any hour.";
         "diskSpaceCleanForciblyRatio" disk_space_clean_forcibly_ratio: u32 = 85, "%" [20, 99], fixed,
             "Above this use of the disk the oldest files are deleted even before their time.";

@@ -14,7 +14,7 @@ pub use keys::{BrokerConfig, Change, KEYS, Key};
 pub use known::{KNOWN, Known, REFUSALS, Refusal};
 pub(crate) use settings::Settings;
 pub use text::{ConfigError, Loaded, Printed};
-pub use value::{DelayLevels, FlushDiskType, Host};
+pub use value::{DelayLevels, FlushDiskType, Host, Hours};
 
 #[cfg(test)]
 mod tests;

@@ -147,6 +147,40 @@ impl Value for DelayLevels {
     }
 }
 
+/// `deleteWhen`: hours of the day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hours(Vec<u8>);
+
+impl Hours {
+    /// Java's default.
+    pub(crate) fn of(hour: u8) -> Self {
+        Self(vec![hour])
+    }
+
+    /// The hours, 0 to 23.
+    #[must_use]
+    pub fn hours(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Value for Hours {
+    const ALLOWED: &'static str = "hours from 00 to 23, separated by ';'";
+
+    fn read(text: &str) -> Option<Self> {
+        let hours = text.split(';').map(str::trim).filter(|hour| !hour.is_empty());
+        let hours = hours
+            .map(|hour| hour.parse().ok().filter(|hour: &u8| *hour < 24))
+            .collect::<Option<Vec<_>>>()?;
+        (!hours.is_empty()).then_some(Self(hours))
+    }
+
+    fn write(&self) -> String {
+        let texts: Vec<String> = self.0.iter().map(|hour| format!("{hour:02}")).collect();
+        texts.join(";")
+    }
+}
+
 /// An address that clients connect to: a host without blanks, comment or port.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Host(pub String);

@@ -52,6 +52,7 @@ impl Send {
     }
 
     fn serve(self, broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+        broker.require_disk()?;
         self.check_topic_name(broker)?;
         match broker.topics.get(&self.request.topic) {
             Some(topic) => self.store(broker, call, &topic),
@@ -185,7 +186,7 @@ impl Send {
             lengths: batch.lengths,
             token: Pending::Send(Box::new(producer)),
         };
-        match broker.store.submit(batch) {
+        match broker.submit(batch) {
             Ok(()) => Ok(Reply::Later),
             Err(refused) => {
                 broker.stats.send_failed();

@@ -1,16 +1,19 @@
 //! What a broker does by itself from time to time.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
+use store::retention::Moment;
 use tokio::{task::JoinSet, time::MissedTickBehavior};
 
-use crate::{broker::Broker, handlers::pull, housekeeping};
+use crate::{
+    broker::Broker, clock, dledger_log::DledgerLog, handlers::pull, housekeeping, pending::Pending,
+};
 
 /// Starts the tasks; they end when the set is shut down.
-pub(super) fn start(broker: &Arc<Broker>) -> JoinSet<()> {
+pub(super) fn start(broker: &Arc<Broker>, log: &Arc<DledgerLog<Pending>>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let config = broker.config();
     let every = Duration::from_millis(config.register_name_server_period);
@@ -20,6 +23,19 @@ pub(super) fn start(broker: &Arc<Broker>) -> JoinSet<()> {
         loop {
             period.tick().await;
             it.keep_registered().await;
+        }
+    });
+    let every = Duration::from_millis(config.clean_resource_interval);
+    let (it, log) = (Arc::clone(broker), Arc::clone(log));
+    tasks.spawn(async move {
+        let mut period = interval(every);
+        loop {
+            period.tick().await;
+            let (broker, log) = (Arc::clone(&it), Arc::clone(&log));
+            let cleaning = tokio::task::spawn_blocking(move || clean(&broker, &log));
+            if cleaning.await.is_err() {
+                tracing::error!("cleaning ended by a panic");
+            }
         }
     });
     let it = Arc::clone(broker);
@@ -38,6 +54,29 @@ pub(super) fn start(broker: &Arc<Broker>) -> JoinSet<()> {
 pub(super) fn write_tables(broker: &Arc<Broker>) {
     if let Err(error) = housekeeping::flush(broker) {
         tracing::error!(%error, "consumer offsets or groups could not be written");
+    }
+}
+
+/// One step of retention: trims the log of what has expired, and looks at the room that is left.
+fn clean(broker: &Broker, log: &DledgerLog<Pending>) {
+    match broker.store.space() {
+        Ok(space) => {
+            let limit = f64::from(broker.config().disk_space_warning_level_ratio) / 100.0;
+            let full = space.used_ratio() >= limit;
+            if full != broker.disk_is_full.swap(full, Ordering::Relaxed) {
+                tracing::warn!(full, used = space.used_ratio(), "the disk");
+            }
+        }
+        Err(error) => tracing::error!(%error, "room of the disk is not known"),
+    }
+    let moment = Moment {
+        now_ms: u64::try_from(clock::now_millis()).unwrap_or(0),
+        local_hour: clock::local_hour(),
+    };
+    let Some(before) = broker.store.clean(moment) else { return };
+    match log.trim(before) {
+        Ok(first) => tracing::info!(before, first, "expired files of the log were deleted"),
+        Err(error) => tracing::error!(%error, before, "expired files of the log were not deleted"),
     }
 }
 

@@ -1,0 +1,152 @@
+//! Codes 17, 21, 202, 215, 305 and 351.
+
+use std::sync::Arc;
+
+use protocol::{
+    Command,
+    body::{TopicConfig, TopicConfigSerializeWrapper, TopicList},
+    code::{request, response},
+    header::{
+        CreateTopicRequest, DeleteTopicRequest, GetAllTopicConfigRequest, GetTopicConfigRequest,
+        GetTopicStatsInfoRequest,
+    },
+};
+
+use crate::fixture::{Fixture, LIMIT, field};
+
+fn create(topic: &str, queues: i32) -> CreateTopicRequest {
+    CreateTopicRequest {
+        topic: topic.into(),
+        default_topic: Some("TBW102".into()),
+        read_queue_nums: queues,
+        write_queue_nums: queues,
+        perm: 6,
+        topic_filter_type: Some("SINGLE_TAG".into()),
+        topic_sys_flag: Some(0),
+        order: false,
+        attributes: None,
+        force: None,
+    }
+}
+
+fn created(header: &CreateTopicRequest) -> Command {
+    Command::request_with(request::UPDATE_AND_CREATE_TOPIC, header)
+}
+
+fn one(topic: &str) -> Command {
+    let header = GetTopicConfigRequest { topic: topic.into(), lo: Some(true) };
+    Command::request_with(request::GET_TOPIC_CONFIG, &header)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_is_made_changed_shown_and_deleted() {
+    let fixture = Fixture::new().await;
+    let header =
+        CreateTopicRequest { attributes: Some("+message.type=FIFO".into()), ..create("T", 3) };
+    let answer = fixture.ask(created(&header)).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    let answer = fixture.ask(one("T")).await;
+    let topic = TopicConfig::decode(&answer.body).expect("a topic");
+    assert_eq!((topic.read_queue_nums, topic.perm), (3, 6));
+    assert_eq!(topic.attributes.get("message.type").map(String::as_str), Some("FIFO"));
+    fixture.sent("T", "m", "").await;
+    fixture.messages("T", 1, 1).await;
+
+    let fixture = fixture.restarted("").await;
+    assert_eq!(fixture.ask(one("T")).await.code, 0, "it is kept");
+    let header = DeleteTopicRequest { topic: "T".into() };
+    let answer = fixture.ask(Command::request_with(request::DELETE_TOPIC_IN_BROKER, &header)).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    let answer = fixture.ask(one("T")).await;
+    assert_eq!(answer.code, response::TOPIC_NOT_EXIST);
+    assert_eq!(answer.remark.as_deref(), Some("No topic in this broker. topic: T"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn system_topics_are_neither_changed_nor_deleted() {
+    let fixture = Fixture::new().await;
+    for topic in ["TBW102", "b", "DefaultCluster", "rmq_sys_x"] {
+        let answer = fixture.ask(created(&create(topic, 1))).await;
+        assert_eq!(answer.code, response::INVALID_PARAMETER, "{topic}");
+        let text = format!("The topic[{topic}] is conflict with system topic.");
+        assert_eq!(answer.remark, Some(text));
+        let header = DeleteTopicRequest { topic: topic.into() };
+        let answer =
+            fixture.ask(Command::request_with(request::DELETE_TOPIC_IN_BROKER, &header)).await;
+        assert_eq!(answer.code, response::INVALID_PARAMETER, "{topic}");
+    }
+    let answer = fixture.ask(Command::request(request::GET_SYSTEM_TOPIC_LIST_FROM_BROKER)).await;
+    let list = TopicList::decode(&answer.body).expect("a list").topic_list;
+    for topic in ["TBW102", "b", "DefaultCluster", "SCHEDULE_TOPIC_XXXX"] {
+        assert!(list.iter().any(|name| name == topic), "{topic} is not in {list:?}");
+    }
+    assert!(!list.iter().any(|name| name.contains("JOURNAL")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_table_comes_whole_or_by_pages() {
+    let fixture = Fixture::new().await;
+    for n in 0..5 {
+        fixture.ask(created(&create(&format!("T{n}"), 1))).await;
+    }
+    let answer = fixture.ask(Command::request(request::GET_ALL_TOPIC_CONFIG)).await;
+    let whole = TopicConfigSerializeWrapper::decode(&answer.body).expect("a table");
+    let total = whole.topic_config_table.len();
+    assert_eq!(field(&answer, "totalTopicNum"), total.to_string());
+    let version = String::from_utf8(whole.data_version.encode().to_vec()).expect("text");
+    let page = async |seq: i32, version: &str| {
+        let header = GetAllTopicConfigRequest {
+            topic_seq: Some(seq),
+            data_version: Some(version.to_owned()),
+            max_topic_num: Some(7),
+        };
+        let answer =
+            fixture.ask(Command::request_with(request::GET_ALL_TOPIC_CONFIG, &header)).await;
+        TopicConfigSerializeWrapper::decode(&answer.body).expect("a page").topic_config_table
+    };
+    let first = page(0, &version).await;
+    let second = page(7, &version).await;
+    assert_eq!(first.len(), 7);
+    assert!(second.keys().all(|name| !first.contains_key(name)));
+    let stale = page(7, "{\"counter\":-1,\"timestamp\":1}").await;
+    assert_eq!(stale, first, "a stale reader starts again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offsets_of_a_topic_are_keyed_by_queue() {
+    let fixture = Fixture::new().await;
+    fixture.ask(created(&create("T", 1))).await;
+    fixture.sent("T", "m", "").await;
+    fixture.messages("T", 1, 1).await;
+    let header = GetTopicStatsInfoRequest { topic: "T".into() };
+    let answer = fixture.ask(Command::request_with(request::GET_TOPIC_STATS_INFO, &header)).await;
+    let text = String::from_utf8(answer.body.to_vec()).expect("text");
+    let key = "{\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:{\"lastUpdateTimestamp\":";
+    assert!(text.starts_with(key), "{text}");
+    assert!(text.contains("\"maxOffset\":1,\"minOffset\":0"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_servers_know_a_topic_before_its_maker_does() {
+    let server = namesrv::Namesrv::start(namesrv::NamesrvOptions {
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        ..namesrv::NamesrvOptions::default()
+    })
+    .expect("a name server");
+    let address = server.local_addr().to_string();
+    let fixture = Fixture::with(&format!("namesrvAddr={address}\n")).await;
+    fixture.ask(created(&create("T", 3))).await;
+    let calls = namesrv_client::NameServers::new(
+        vec![address],
+        Arc::new(remoting::Client::new(remoting::ClientOptions::default())),
+    )
+    .with_timeout(LIMIT);
+    let route = calls.route("T").await.expect("an answer").expect("a route");
+    assert_eq!(route.queue_datas[0].write_queue_nums, 3);
+    let master = route.broker_datas[0].broker_addrs.get(&0).cloned();
+    assert_eq!(master, Some(fixture.broker.address().to_string()));
+    assert!(calls.route("TBW102").await.expect("an answer").is_some());
+    fixture.broker.shutdown().await;
+    assert_eq!(calls.route("T").await.expect("an answer"), None, "unregistered on stop");
+    server.shutdown().await;
+}
