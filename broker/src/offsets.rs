@@ -65,17 +65,18 @@ impl Offsets {
         if offset < 0 || !(0..=MAX_QUEUE).contains(&queue) {
             return Commit::Meaningless;
         }
-        let known = self.with(group, topic, |progress| {
+        let (result, moved) = self.with(group, topic, |progress| {
             if progress.resets.contains_key(&queue) {
-                return Commit::ResetPending;
+                return (Commit::ResetPending, false);
             }
-            progress.committed.insert(queue, offset);
-            Commit::Kept
+            // Clients repeat their offsets every few seconds; an idle group writes nothing.
+            let moved = progress.committed.insert(queue, offset) != Some(offset);
+            (Commit::Kept, moved)
         });
-        if known == Commit::Kept {
+        if moved {
             self.changed();
         }
-        known
+        result
     }
 
     /// Where the group goes on in a queue: a reset that waits for it, else what it committed.

@@ -41,6 +41,15 @@ fn a_commit_that_says_nothing_changes_nothing() {
 }
 
 #[test]
+fn a_commit_that_repeats_the_offset_writes_nothing() {
+    let offsets = offsets();
+    offsets.commit("G", "T", 0, 3);
+    assert!(offsets.take_changed());
+    assert_eq!(offsets.commit("G", "T", 0, 3), Commit::Kept);
+    assert!(!offsets.take_changed());
+}
+
+#[test]
 fn a_reset_stands_until_a_pull_takes_it() {
     let offsets = offsets();
     offsets.commit("G", "T", 0, 100);
