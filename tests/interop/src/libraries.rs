@@ -68,11 +68,14 @@ pub fn go_program() -> Result<PathBuf> {
     Ok(out)
 }
 
-/// Builds our own binary, as it is now, and returns its path.
+/// Builds our own binary, as it is now, and returns its path; or the one that `LEDGERMQ_BIN` names.
 ///
 /// # Errors
 /// Where cargo cannot be run or fails.
 pub fn ledgermq() -> Result<PathBuf> {
+    if let Some(binary) = std::env::var_os("LEDGERMQ_BIN") {
+        return Ok(binary.into());
+    }
     let target = folder::target()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
