@@ -75,7 +75,10 @@ fn clean(broker: &Broker, log: &DledgerLog<Pending>) {
     };
     let Some(before) = broker.store.clean(moment) else { return };
     match log.trim(before) {
-        Ok(first) => tracing::info!(before, first, "expired files of the log were deleted"),
+        Ok(first) => {
+            broker.store.cut_to_log();
+            tracing::info!(before, first, "expired files of the log were deleted");
+        }
         Err(error) => tracing::error!(%error, before, "expired files of the log were not deleted"),
     }
 }
