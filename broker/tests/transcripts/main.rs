@@ -4,6 +4,14 @@
 //! a temporary folder on a free port, requests as the official clients write them, answers compared
 //! field by field.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod clients;
 mod config;
 mod delay;
 mod fixture;

@@ -1,7 +1,4 @@
-//! Goal: what clients and tools hear from a broker about members, offsets, groups and locks.
-//! Method: transcripts over real connections to a broker in this process.
-
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+//! Members, offsets, groups and locks: codes 14, 15, 34, 35, 38 and what tools ask about them.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use broker::{Broker, BrokerOptions, RunningBroker, config::BrokerConfig};
+use broker::RunningBroker;
 use protocol::{
     Command,
     body::{
@@ -22,35 +19,22 @@ use protocol::{
 };
 use remoting::{Client, ClientOptions, Connection, Handler, Responder};
 
-/// At least ten times what any call here takes.
-const LIMIT: Duration = Duration::from_secs(20);
+use super::fixture::{Fixture, LIMIT};
 
-/// A broker in a folder of its own.
+/// A broker, and clients with connections of their own.
 struct Rig {
     broker: RunningBroker,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Rig {
     async fn start() -> Self {
-        Self::start_with(|_| {}).await
+        Self::with("").await
     }
 
-    async fn start_with(change: impl FnOnce(&mut BrokerConfig)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut config = BrokerConfig {
-            broker_name: "broker-a".to_owned(),
-            broker_ip1: broker::config::Host("127.0.0.1".to_owned()),
-            ..BrokerConfig::default()
-        };
-        change(&mut config);
-        let options = BrokerOptions {
-            config,
-            namesrv: None,
-            listen: Some("127.0.0.1:0".parse().unwrap()),
-            data_dir: Some(folder.path().to_owned()),
-        };
-        Self { broker: Broker::start(options).await.unwrap(), _folder: folder }
+    async fn with(text: &str) -> Self {
+        let fixture = Fixture::with(&format!("brokerName=broker-a\n{text}")).await;
+        Self { broker: fixture.broker, folder: fixture.directory }
     }
 
     /// A client with a connection of its own.
@@ -310,8 +294,8 @@ async fn a_oneway_commit_is_not_answered_and_offsets_survive_a_restart() {
         }
     }
     assert_eq!(offset.as_deref(), Some("1"));
-    let folder = rig.broker.directory().to_owned();
     rig.broker.shutdown().await;
+    let folder = rig.folder.path();
     let text = std::fs::read_to_string(folder.join("config/consumerOffset.json")).unwrap();
     assert!(text.contains("\"T@G\":{0:1\n"), "{text}");
     let groups = std::fs::read_to_string(folder.join("config/subscriptionGroup.json")).unwrap();
@@ -359,7 +343,7 @@ async fn requests_are_handed_on_to_consumers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_older_reset_tells_consumers_and_needs_them() {
-    let rig = Rig::start_with(|config| config.use_server_side_reset_offset = false).await;
+    let rig = Rig::with("useServerSideResetOffset=false\n").await;
     let (admin, consumer) = (rig.client("admin"), rig.client("c1"));
     admin.send("T", 0, "m").await;
     let fields = [("topic", "T"), ("group", "G"), ("timestamp", "0"), ("isForce", "true")];
