@@ -40,6 +40,46 @@ fn messages_outlive_a_restart_and_a_kill() {
     server.run_until(&["consume", "TopicTest", "--body"], |seen| bodies(seen) == expected);
 }
 
+/// Queue, offset and id of each message that a JSON output tells of.
+fn places(out: &str) -> BTreeSet<(i64, i64, String)> {
+    // The last line may be cut off where its process was killed.
+    out.lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|told| {
+            let number = |name: &str| told[name].as_i64().unwrap();
+            (number("queueId"), number("queueOffset"), told["msgId"].as_str().unwrap().to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn what_was_acknowledged_under_load_is_at_its_place_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::standalone(folder.path());
+    let acknowledged = folder.path().join("acknowledged");
+    let mut sender = server
+        .command(&["send", "T", "under load", "--count", "100000000", "--json"])
+        .stdout(fs::File::create(&acknowledged).unwrap())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = std::time::Instant::now();
+    while fs::read_to_string(&acknowledged).unwrap().lines().count() < 2000 {
+        assert!(begun.elapsed() < process::LONG, "too few messages were stored");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.kill();
+    sender.kill().unwrap();
+    sender.wait().unwrap();
+
+    let server = Server::standalone(folder.path());
+    let expected = places(&fs::read_to_string(&acknowledged).unwrap());
+    server.run_until(&["consume", "T", "--json"], |seen| {
+        let seen = places(seen);
+        expected.is_subset(&seen)
+    });
+}
+
 #[test]
 fn a_group_goes_on_where_it_was_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();

@@ -16,7 +16,7 @@ use std::{
 };
 
 const BINARY: &str = env!("CARGO_BIN_EXE_ledgermq");
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Runs a command to its end: whether it succeeded, its output, its errors.
 pub(crate) fn ledgermq<A: AsRef<str>>(arguments: &[A], input: &str) -> (bool, String, String) {
@@ -111,6 +111,13 @@ impl Server {
     /// What it printed so far.
     pub(crate) fn output(&self) -> String {
         std::fs::read_to_string(self.folder.join("out")).unwrap()
+    }
+
+    /// A client command against it.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).arg("--namesrv").arg(self.address("namesrv")).stdin(Stdio::null());
+        command
     }
 
     /// What it logged so far.
