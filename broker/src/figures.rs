@@ -23,6 +23,8 @@ pub struct Figures {
     pub messages_out: u64,
     /// Bytes of those messages.
     pub bytes_out: u64,
+    /// Appends that wait for their commit.
+    pub pending_appends: u64,
     /// 99th percentile of the time from request to commit over the last minute, in milliseconds.
     pub put_latency_99: f64,
     /// Producer groups that are online.
@@ -71,6 +73,7 @@ impl Broker {
             sends_failed: totals.put_failed,
             messages_out: totals.transferred,
             bytes_out: totals.transferred_bytes,
+            pending_appends: self.in_flight.count(),
             put_latency_99: totals.put_latency_99,
             producer_groups: producer_groups as u64,
             producers: producers as u64,

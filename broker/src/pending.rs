@@ -90,6 +90,11 @@ impl InFlight {
         self.0.fetch_sub(number, Ordering::AcqRel);
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
     /// Waits until there are none, for `limit` at most; gives whether there are none.
     pub(crate) async fn drained(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;

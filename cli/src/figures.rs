@@ -22,6 +22,7 @@ const COUNTERS: &[Row] = &[
 ];
 
 const GAUGES: &[Row] = &[
+    ("pending_appends", "Appends that wait for their commit", |f| f.pending_appends),
     ("producer_connections", "Connections of producers, once for each group", |f| f.producers),
     ("consumer_connections", "Connections of consumers, once for each group", |f| f.consumers),
     ("producer_groups", "Producer groups that are online", |f| f.producer_groups),
