@@ -15,11 +15,15 @@ use crate::{
 /// Next offsets at one log position, and the newest store timestamp.
 #[derive(Debug, Default, Clone)]
 pub struct Tails {
-    topics: HashMap<Arc<str>, HashMap<u32, Entry>>,
+    /// Where each topic is in `queues`.
+    topics: HashMap<Arc<str>, usize>,
+    /// The queues of each topic, by id.
+    queues: Vec<HashMap<u32, Entry>>,
     position: u64,
     store_timestamp: u64,
     group: u64,
-    undo: Vec<(Arc<str>, u32, QueueEnd)>,
+    /// What the current group changed first: topic, queue, and its end before.
+    undo: Vec<(usize, u32, QueueEnd)>,
     undo_timestamp: u64,
 }
 
@@ -79,12 +83,13 @@ impl Tails {
         now_ms: u64,
     ) -> Result<u64, TailsError> {
         let fields = Record::read(record).map_err(|reason| TailsError::new(physical, &reason))?;
-        let size = fields.total_size;
+        let size = u64::from(fields.total_size);
         let offset = if fields.is_queued() {
-            let (topic, queue_id) = (fields.topic, fields.queue_id);
-            let next = self.next(topic, queue_id);
-            let seen = physical.saturating_add(u64::from(size));
-            self.advance(topic, queue_id, QueueEnd { next: next + 1, seen, anchored: true });
+            let topic = self.topic(fields.topic);
+            let end = self.change(topic, fields.queue_id);
+            let next = end.next;
+            let seen = physical.saturating_add(size);
+            *end = QueueEnd { next: next + 1, seen, anchored: true };
             next
         } else {
             0
@@ -96,10 +101,8 @@ impl Tails {
 
     /// Takes back the effect of the current group: its records were not written.
     pub fn undo(&mut self) {
-        for (topic, queue_id, end) in std::mem::take(&mut self.undo).into_iter().rev() {
-            if let Some(entry) =
-                self.topics.get_mut(&topic).and_then(|queues| queues.get_mut(&queue_id))
-            {
+        while let Some((topic, queue_id, end)) = self.undo.pop() {
+            if let Some(entry) = self.queues.get_mut(topic).and_then(|it| it.get_mut(&queue_id)) {
                 entry.end = end;
             }
         }
@@ -120,12 +123,9 @@ impl Tails {
         };
         self.store_timestamp = self.store_timestamp.max(fields.store_timestamp);
         if fields.is_queued() {
-            let mut end = self
-                .entry(fields.topic, fields.queue_id)
-                .map_or(QueueEnd::default(), |entry| entry.end);
-            if end.fold(fields.queue_offset, fields.physical, fields.total_size).is_some() {
-                self.advance(fields.topic, fields.queue_id, end);
-            }
+            let topic = self.topic(fields.topic);
+            let end = self.change(topic, fields.queue_id);
+            end.fold(fields.queue_offset, fields.physical, fields.total_size);
         }
     }
 
@@ -136,28 +136,35 @@ impl Tails {
     }
 
     /// Sets the end of one queue.
-    pub(crate) fn set(&mut self, topic: &Arc<str>, queue_id: u32, end: QueueEnd) {
-        let queues = self.topics.entry(Arc::clone(topic)).or_default();
-        queues.insert(queue_id, Entry { end, group: 0 });
+    pub(crate) fn set(&mut self, topic: &str, queue_id: u32, end: QueueEnd) {
+        let topic = self.topic(topic);
+        *self.change(topic, queue_id) = end;
     }
 
     fn entry(&self, topic: &str, queue_id: u32) -> Option<&Entry> {
-        self.topics.get(topic)?.get(&queue_id)
+        self.queues.get(*self.topics.get(topic)?)?.get(&queue_id)
     }
 
-    fn advance(&mut self, topic: &str, queue_id: u32, end: QueueEnd) {
-        if !self.topics.contains_key(topic) {
-            self.topics.insert(Arc::from(topic), HashMap::new());
+    /// Where a topic is in `queues`.
+    fn topic(&mut self, topic: &str) -> usize {
+        if let Some(known) = self.topics.get(topic) {
+            return *known;
         }
-        let Some((name, _)) = self.topics.get_key_value(topic) else { return };
-        let name = Arc::clone(name);
-        let Some(queues) = self.topics.get_mut(topic) else { return };
-        let entry = queues.entry(queue_id).or_default();
-        if entry.group != self.group {
-            entry.group = self.group;
-            self.undo.push((name, queue_id, entry.end));
+        let new = self.queues.len();
+        self.queues.push(HashMap::new());
+        self.topics.insert(Arc::from(topic), new);
+        new
+    }
+
+    /// The end of a queue, to be changed: what it was is noted once for each group.
+    fn change(&mut self, topic: usize, queue_id: u32) -> &mut QueueEnd {
+        let Self { queues, undo, group, .. } = self;
+        let entry = queues[topic].entry(queue_id).or_default();
+        if entry.group != *group {
+            entry.group = *group;
+            undo.push((topic, queue_id, entry.end));
         }
-        entry.end = end;
+        &mut entry.end
     }
 }
 
