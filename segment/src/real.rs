@@ -73,6 +73,10 @@ impl Vfs for RealVfs {
         fs::create_dir_all(directory)
     }
 
+    fn create_directory_unsynced(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)
+    }
+
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         File::open(directory)?.sync_all()

@@ -41,6 +41,11 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         self.create_directory(directory)
     }
 
+    /// As [`Vfs::create_directory`], but it need not be durable.
+    fn create_directory_unsynced(&self, directory: &Path) -> io::Result<()> {
+        self.create_directory(directory)
+    }
+
     /// Makes the names in `directory` durable.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 

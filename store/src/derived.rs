@@ -139,6 +139,11 @@ impl Derived {
         self.index.settle()?;
         // A mark that says clean is believed about the slots on disk.
         let index = if clean { self.index.close()? } else { self.index.sealed_timestamp() };
+        // One at a time, so that dispatch waits for one write and not for all.
+        for queue in self.queues.all() {
+            let _progress = self.progress();
+            queue.write_pending(1)?;
+        }
         let Some(mark) = self.snapshot(clean)? else { return Ok(()) };
         let bytes = mark.encode();
         self.mark_file.mark.store(&bytes)?;
@@ -171,7 +176,8 @@ impl Derived {
         let queues = self.queues.all();
         queues.iter().try_for_each(|queue| queue.write_pending(1))?;
         let unsynced: usize = queues.iter().map(|queue| queue.files().unsynced()).sum();
-        if unsynced <= FEW {
+        let renamed = queues.iter().any(|queue| queue.files().is_renamed());
+        if unsynced <= FEW && !renamed {
             return queues.iter().try_for_each(|queue| queue.files().flush());
         }
         self.options.vfs.sync_disk(&self.options.root)?;

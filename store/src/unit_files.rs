@@ -208,10 +208,14 @@ impl UnitFiles {
         Ok(())
     }
 
-    /// Files and folders that [`UnitFiles::flush`] would sync.
+    /// Files that [`UnitFiles::flush`] would sync.
     pub(crate) fn unsynced(&self) -> usize {
-        let state = self.lock();
-        state.dirty.len() + usize::from(state.renamed)
+        self.lock().dirty.len()
+    }
+
+    /// Whether files, and perhaps folders above them, were made or removed since the last sync.
+    pub(crate) fn is_renamed(&self) -> bool {
+        self.lock().renamed
     }
 
     /// Takes note that everything was synced.
@@ -221,21 +225,13 @@ impl UnitFiles {
         state.renamed = false;
     }
 
-    /// Makes what was written durable.
+    /// Makes what was written durable, but no names.
     pub(crate) fn flush(&self) -> io::Result<()> {
-        let (dirty, renamed) = {
-            let mut state = self.lock();
-            (std::mem::take(&mut state.dirty), std::mem::take(&mut state.renamed))
-        };
+        let dirty = std::mem::take(&mut self.lock().dirty);
         for base in dirty {
             self.handles.get((self.serial, base), &self.path(base))?.sync_data()?;
         }
-        if !renamed {
-            return Ok(());
-        }
-        // The folders of the queue, of its topic, of all topics and of the store may have new names.
-        let vfs = self.handles.vfs();
-        self.directory.ancestors().take(4).try_for_each(|directory| vfs.sync_directory(directory))
+        Ok(())
     }
 
     pub(crate) fn base_of(&self, offset: u64) -> u64 {
