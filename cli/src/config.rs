@@ -13,6 +13,7 @@ use crate::args::{BrokerArgs, NamesrvServerArgs, StandaloneArgs};
 const STANDALONE: &[(&str, &str)] = &[
     ("brokerClusterName", "DefaultCluster"),
     ("brokerName", "broker-a"),
+    ("enableDLegerCommitLog", "true"),
     ("dLegerGroup", "broker-a"),
     ("dLegerSelfId", "n0"),
     ("brokerIP1", "127.0.0.1"),

@@ -132,15 +132,25 @@ impl GroupConsumer {
     ///
     /// # Errors
     /// The first commit that failed; the group is left all the same.
-    pub async fn stop(self) -> Result<(), OffsetError> {
+    pub async fn stop(mut self) -> Result<(), OffsetError> {
         self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
+        if let Err(error) = (&mut self.task).await {
             tracing::warn!(%error, "the consumer did not end well");
         }
         let committed = self.member.leave().await;
+        // Before the brokers hear of it, so that no heartbeat announces it again.
         self.client.members.consumer_leaves(&self.group);
         self.client.unregister(None, Some(&self.group)).await;
         committed
+    }
+}
+
+/// A consumer that is dropped without a stop commits nothing more; its messages are delivered again.
+impl Drop for GroupConsumer {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        self.member.abandon();
+        self.client.members.consumer_leaves(&self.group);
     }
 }
 

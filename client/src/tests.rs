@@ -207,6 +207,16 @@ async fn a_second_member_takes_its_share() {
 }
 
 #[tokio::test]
+async fn a_consumer_that_is_dropped_has_left() {
+    let fake = Fake::start(&["T"], 1);
+    let client = client(&fake);
+    let start = || GroupConsumer::start(Arc::clone(&client), GroupOptions::new("g", "T", "*"));
+    drop(start().await.unwrap());
+    assert!(client.members.heartbeat("me").is_none());
+    start().await.unwrap().stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_message_that_is_not_finished_is_delivered_again() {
     let fake = Fake::start(&["T"], 1);
     let client = client(&fake);

@@ -98,6 +98,14 @@ impl Member {
             && self.held().values().all(|held| held.assigned.is_at_end())
     }
 
+    /// Stops pulling.
+    pub(super) fn abandon(&self) {
+        for (_, held) in self.held().drain() {
+            held.pulling.abort();
+            held.assigned.drop_it();
+        }
+    }
+
     /// Stops pulling and commits what is done.
     pub(super) async fn leave(&self) -> Result<(), OffsetError> {
         let queues: Vec<_> = self.held().drain().map(|(_, held)| held).collect();
