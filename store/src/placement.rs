@@ -2,7 +2,7 @@
 
 /// How far a recorded offset may lie beyond the next unit. A larger step is not a gap that a queue
 /// can be filled up to, but a damaged or foreign record.
-const MAX_GAP: u64 = 1 << 20;
+const MAX_GAP: u64 = 1 << 16;
 /// No queue reaches this offset; a first record beyond it is damaged.
 const MAX_OFFSET: u64 = 1 << 48;
 

@@ -17,7 +17,7 @@ use crate::{
     unit::{UNIT_BYTES, Unit},
 };
 
-/// Units read at once.
+/// Units read, or blank ones written, at once.
 const CHUNK_UNITS: u64 = 4096;
 /// So many files at the end of a queue are checked unit by unit, as Java's recovery does it.
 const CHECKED_FILES: u64 = 3;
@@ -259,15 +259,22 @@ impl UnitFiles {
         }
         let file = self.make(&path).map_err(|error| at(&path, error))?;
         self.handles.put((self.serial, base), Arc::clone(&file));
-        if first > base {
-            let blank = Unit::blank(base).encode();
-            let count = usize::try_from(first - base).unwrap_or(0);
-            self.put(&*file, &blank.repeat(count), base, base)?;
-        }
+        self.put_blanks(&*file, base, first)?;
         let mut state = self.lock();
         state.bases.insert(base);
         state.renamed = true;
         Ok(file)
+    }
+
+    fn put_blanks(&self, file: &dyn VfsFile, base: u64, first: u64) -> io::Result<()> {
+        let mut at = base;
+        while at < first {
+            let count = (first - at).min(CHUNK_UNITS);
+            let blank = Unit::blank(at).encode();
+            self.put(file, &blank.repeat(usize::try_from(count).unwrap_or(1)), base, at)?;
+            at += count;
+        }
+        Ok(())
     }
 
     fn make(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>> {
