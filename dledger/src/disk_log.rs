@@ -147,7 +147,7 @@ impl DiskLog {
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         let committed = self.ends.committed.load(Ordering::Acquire);
-        let min = self.data.range().map_or(0, |range| range.start).min(committed);
+        let min = self.data.range().map_or(committed, |range| range.start).min(committed);
         Bounds { min, committed }
     }
 
@@ -302,12 +302,16 @@ impl DiskLog {
     }
 
     /// Deletes whole files that lie before log position `before`, never the last one, and nothing
-    /// that is not committed. Returns the first position that is left.
+    /// that is not committed. The first file that is left holds a durable entry: a power cut would
+    /// otherwise leave a log without one. Returns the first position that is left.
     ///
     /// # Errors
     /// What the disk answers; what it deleted before that is gone.
     pub fn trim(&self, before: u64) -> io::Result<u64> {
-        let before = before.min(self.ends.committed.load(Ordering::SeqCst));
+        let durable = lock(&self.durable).file.mark().position;
+        let before = before
+            .min(self.ends.committed.load(Ordering::SeqCst))
+            .min(self.data.base_of(durable.saturating_sub(1)));
         let begin = self.data.trim(before)?.unwrap_or(0);
         if let Some(first) = self.first_header()? {
             self.index.trim(first.index)?;

@@ -5,6 +5,7 @@ use std::{
         Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -19,6 +20,22 @@ use crate::{
 
 /// How long a stop waits for what is in flight.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Tells everybody when a thread of the log ends by a panic: without it the log is dead.
+#[derive(Debug)]
+pub(crate) struct Alarm<T>(pub(crate) Arc<Shared<T>>);
+
+impl<T> Drop for Alarm<T> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.status.send_modify(|status| {
+                status.opened = false;
+                status.failure.get_or_insert_with(|| "a thread of the log panicked".to_owned());
+            });
+            self.0.log.wake_readers();
+        }
+    }
+}
 
 /// What waits for the driver.
 #[derive(Debug)]

@@ -24,6 +24,11 @@ use crate::{
 /// Most bytes of a group that is written together, unless one submission has more.
 const GROUP_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Time between two flushes that no acknowledgement waits for.
+const ASYNC_MILLIS: u64 = 200;
+/// Bytes behind which such a flush does not wait.
+const ASYNC_BYTES: u64 = 8 * 1024 * 1024;
+
 /// How an engine is built.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
@@ -171,6 +176,9 @@ pub struct Engine<T> {
     /// Position up to which the log is durable.
     flushed: u64,
     flushing: bool,
+    /// When the last flush was begun.
+    flush_begun: Millis,
+    policy: Policy,
     append_timeout: Duration,
     body_limit: u64,
     submission_limit: u64,
@@ -248,6 +256,8 @@ impl<T> Engine<T> {
             written: last_id,
             flushed: end,
             flushing: false,
+            flush_begun: Millis(0),
+            policy: config.policy,
             append_timeout: config.append_timeout,
         })
     }
@@ -266,7 +276,7 @@ impl<T> Engine<T> {
             Event::Done(done) => self.done(now, done),
         }
         self.write_waiting(now);
-        self.start_flush();
+        self.start_flush(now);
         self.expire(now);
     }
 
@@ -294,6 +304,7 @@ impl<T> Engine<T> {
         let pending = self.pending.iter().find(|pending| pending.waiting.is_some());
         let deadlines = [
             self.node.poll_timeout(),
+            self.flush_due(),
             pending.map(|pending| pending.deadline),
             self.waiting.front().map(|waiting| waiting.deadline),
         ];
@@ -345,7 +356,7 @@ impl<T> Engine<T> {
     /// Whether everything that was submitted has completed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && !self.flushing && self.flushed == self.writer.end()
+        self.waiting.is_empty() && self.pending.is_empty() && !self.flushing
     }
 
     /// Ends an orderly stop: what waits is failed, the log is made durable and marked clean.
@@ -409,15 +420,26 @@ impl<T> Engine<T> {
         bytes <= GROUP_BYTES && self.writer.has_window(self.flushed, bytes)
     }
 
-    fn start_flush(&mut self) {
-        let end = self.writer.end();
-        if self.flushing || self.flushed >= end || self.status.failure.is_some() {
+    fn start_flush(&mut self, now: Millis) {
+        if self.flush_due().is_none_or(|due| now < due) {
             return;
         }
         if let Some(upto) = self.written {
             self.flushing = true;
-            self.jobs.push_back(Job::Flush { upto, end });
+            self.flush_begun = now;
+            self.jobs.push_back(Job::Flush { upto, end: self.writer.end() });
         }
+    }
+
+    /// When the next flush is to begin, if there is anything to flush. Where acknowledgements do not
+    /// wait for it, flushes are some time apart.
+    fn flush_due(&self) -> Option<Millis> {
+        let ahead = self.writer.end().saturating_sub(self.flushed);
+        if self.flushing || ahead == 0 || self.status.failure.is_some() {
+            return None;
+        }
+        let at_once = self.policy == Policy::Flushed || !self.status.opened || ahead >= ASYNC_BYTES;
+        Some(if at_once { Millis(0) } else { Millis(self.flush_begun.0 + ASYNC_MILLIS) })
     }
 
     /// Fails what has waited too long. Deadlines are in order, so the front is looked at.

@@ -16,7 +16,7 @@ use crate::{
     Bounds, DiskLog, DiskOptions, Durability, ENTRY_HEADER, Entries, Hook, Options, Peers,
     PeersError, ReadError, RefusalCause, Refused, Run, Sink, Status,
     disk_log::lock,
-    driver::{Counted, Driver, Shared},
+    driver::{Alarm, Counted, Driver, Shared},
     engine::{Engine, EngineConfig, EngineError},
     flusher::Flusher,
     state_files::HardState,
@@ -137,9 +137,11 @@ impl<T: Send + 'static> Dledger<T> {
             started,
         };
         let reports = Arc::clone(&self.shared);
-        let flushing = thread::Builder::new()
-            .name("dledger-flush".to_owned())
-            .spawn(move || flusher.run(|done| reports.report(done)))?;
+        let flushing =
+            thread::Builder::new().name("dledger-flush".to_owned()).spawn(move || {
+                let alarm = Alarm(reports);
+                flusher.run(|done| alarm.0.report(done));
+            })?;
         let driver = Driver { engine, shared: Arc::clone(&self.shared), sink, started };
         let driving =
             thread::Builder::new().name("dledger-drive".to_owned()).spawn(move || driver.run())?;

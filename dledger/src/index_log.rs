@@ -215,7 +215,7 @@ impl IndexLog {
             Some(range) if range.contains(&base) => return Ok(()),
             Some(range) if range.end != base => {
                 // Units in between are missing; recovery finds that and rebuilds all of them.
-                self.files.truncate(0)?;
+                self.files.clear()?;
             }
             Some(_) => self.flush()?,
             None => {}

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::{
-    ENTRY_HEADER, HookError, Visit,
+    Bounds, ENTRY_HEADER, HookError, Visit,
     disk_log::DiskLog,
     entry::{self, Found, Header},
 };
@@ -63,7 +63,7 @@ impl DiskLog {
             return body_of(&bytes, position, Some(length), Trust::Memory);
         }
         let mut bytes = BytesMut::zeroed(size);
-        self.data.read_at(position, &mut bytes).map_err(|error| io_error(position, &error))?;
+        self.fill(position, &mut bytes)?;
         body_of(&bytes.freeze(), position, Some(length), Trust::Disk)
     }
 
@@ -204,8 +204,19 @@ impl DiskLog {
 
     fn read_raw(&self, position: u64, length: usize) -> Result<Bytes, ReadError> {
         let mut bytes = BytesMut::zeroed(length);
-        self.data.read_at(position, &mut bytes).map_err(|error| io_error(position, &error))?;
+        self.fill(position, &mut bytes)?;
         Ok(bytes.freeze())
+    }
+
+    /// Reads from the disk. A file that was trimmed away meanwhile is out of range.
+    fn fill(&self, position: u64, bytes: &mut [u8]) -> Result<(), ReadError> {
+        self.data.read_at(position, bytes).map_err(|error| {
+            let Bounds { min, committed } = self.bounds();
+            if position < min {
+                return ReadError::OutOfRange { position, min, committed };
+            }
+            ReadError::Io { position, reason: error.to_string() }
+        })
     }
 
     fn check_range(&self, position: u64, length: u64) -> Result<(), ReadError> {
@@ -287,8 +298,4 @@ fn body_of(
 
 fn damaged(position: u64, reason: &str) -> ReadError {
     ReadError::Damaged { position, reason: reason.to_owned() }
-}
-
-fn io_error(position: u64, error: &std::io::Error) -> ReadError {
-    ReadError::Io { position, reason: error.to_string() }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Recovered {
 pub(crate) fn recover(vfs: &Arc<dyn Vfs>, options: DiskOptions) -> Result<Recovered, RecoverError> {
     let directory = options.directory.clone();
     vfs.create_directory(&directory)?;
+    // A process that was killed may have left names that are only in memory.
+    vfs.sync_directory(&directory)?;
     let data = SegmentFiles::open(Arc::clone(vfs), directory.join("data"), options.file_size)?;
     let index = IndexLog::open(vfs, directory.join("index"), options.index_file_size)?;
     for name in data.foreign_names().iter().chain(index.foreign_names()) {
@@ -142,15 +144,19 @@ impl Recovery {
 
     /// The file from whose start on the log is scanned, and what its first entry is tied to.
     ///
-    /// Java takes the third file from the end. Here it is at most the file of the durable mark, as
-    /// all before that was verified when it was last the end, and at most the first file whose
-    /// entries the index does not know.
+    /// It is at most the file of the durable mark, as all before that was verified when it was last
+    /// the end, and at most the first file whose entries the index does not know. Without a mark it
+    /// is the third file from the end, as in Java, or what may have been written ahead of a flush.
     fn scan_start(&self, begin: u64, end: u64) -> io::Result<(u64, Option<Previous>)> {
         let size = self.data.file_size();
-        let last_three = end.saturating_sub(3 * size).max(begin);
-        // One byte before the mark, so that an entry of that file is below it.
-        let marked = self.data.base_of(self.mark.position.saturating_sub(1)).min(end - size);
-        let mut start = if self.mark.position == 0 { last_three } else { marked.max(begin) };
+        let marked = !self.mark.boot_id.is_empty();
+        let start = if marked {
+            // One byte before the mark, so that an entry of that file is below it.
+            self.mark.position.saturating_sub(1).min(end - size)
+        } else {
+            end.saturating_sub((3 * size).max(self.options.unflushed_window + size))
+        };
+        let mut start = self.data.base_of(start).max(begin);
         let mut base = begin;
         while base < start {
             if self.tied_to(base)?.is_none() {

@@ -96,6 +96,8 @@ impl SegmentFiles {
     ) -> Result<Self, OpenFilesError> {
         let failed = |source| OpenFilesError::Io { path: directory.clone(), source };
         vfs.create_directory(&directory).map_err(failed)?;
+        // A process that was killed may have left names that are only in memory.
+        vfs.sync_directory(&directory).map_err(failed)?;
         let (bases, foreign) = numbered(vfs.list(&directory).map_err(failed)?);
         let mut files: VecDeque<Arc<Segment>> = VecDeque::new();
         for (nth, base) in bases.iter().enumerate() {
@@ -117,6 +119,10 @@ impl SegmentFiles {
                 return Err(OpenFilesError::Gap { directory, at: *base, expected });
             }
             files.push_back(Arc::new(Segment { base: *base, file }));
+        }
+        if let Some(last) = files.back() {
+            // Likewise its length; all files before it were synced when they were made.
+            last.file.sync_data().map_err(failed)?;
         }
         Ok(Self { vfs, directory, file_size, files: RwLock::new(files), foreign })
     }
@@ -252,14 +258,15 @@ impl SegmentFiles {
     }
 
     /// Cuts the log off at `position`: files that begin at or behind it are removed, the rest of
-    /// the file that holds it is zeroed. Durable on return: stale bytes must never look like a log
-    /// again.
+    /// the file that holds it is zeroed. A first file that begins at `position` is zeroed, too, as
+    /// its name tells where the log begins. Durable on return: stale bytes must never look like a
+    /// log again.
     ///
     /// # Errors
     /// What the file system answers; then some of the tail may be left.
     pub fn truncate(&self, position: u64) -> io::Result<()> {
         // From the last file on, so that no crash leaves a gap.
-        while let Some(base) = self.last_base().filter(|base| *base >= position) {
+        while let Some(base) = self.last_base_behind(position) {
             self.write_files().pop_back();
             self.remove_file(base)?;
         }
@@ -304,8 +311,22 @@ impl SegmentFiles {
         &self.directory
     }
 
-    fn last_base(&self) -> Option<u64> {
-        self.read_files().back().map(|segment| segment.base)
+    /// Removes all files, from the last to the first.
+    ///
+    /// # Errors
+    /// What the file system answers; then some files may be left.
+    pub fn clear(&self) -> io::Result<()> {
+        loop {
+            let Some(last) = self.write_files().pop_back() else { return Ok(()) };
+            self.remove_file(last.base)?;
+        }
+    }
+
+    /// The last file, if a cut at `position` takes it whole.
+    fn last_base_behind(&self, position: u64) -> Option<u64> {
+        let files = self.read_files();
+        let base = files.back()?.base;
+        (base > position || (base == position && files.len() > 1)).then_some(base)
     }
 
     fn segment(&self, position: u64, length: u64) -> io::Result<Arc<Segment>> {

@@ -102,6 +102,12 @@ fn truncation_at_a_file_start_removes_that_file() {
     files.append_file(SIZE).unwrap();
     files.truncate(SIZE).unwrap();
     assert_eq!(files.range(), Some(0..SIZE));
+    put(&files, 0, b"x");
+    files.truncate(0).unwrap();
+    assert_eq!(files.range(), Some(0..SIZE));
+    assert_eq!(get(&files, 0, 1), [0]);
+    files.clear().unwrap();
+    assert_eq!(files.range(), None);
 }
 
 #[test]

@@ -95,6 +95,8 @@ pub struct World {
     pub failed: Vec<(u64, AppendFailure)>,
     /// Bodies in the order in which they were submitted, as the stamp leaves them.
     pub submitted: Vec<Bytes>,
+    /// Number of the first body: it is written into it.
+    pub first_number: u64,
     hook: CountingHook,
     now: u64,
 }
@@ -145,6 +147,7 @@ impl World {
             acked: Vec::new(),
             failed: Vec::new(),
             submitted: Vec::new(),
+            first_number: 0,
             hook,
             now: 0,
         })
@@ -190,7 +193,7 @@ impl World {
         let mut buffer = BytesMut::new();
         for (nth, length) in lengths.iter().enumerate() {
             buffer.put_bytes(0, ENTRY_HEADER);
-            let body = body(token + nth as u64, *length);
+            let body = body(self.first_number + token + nth as u64, *length);
             buffer.put_slice(&body);
             let mut stamped = BytesMut::from(&body[..]);
             if let Some(first) = stamped.first_mut() {
