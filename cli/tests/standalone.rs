@@ -5,7 +5,7 @@ mod process;
 
 use std::{collections::BTreeSet, fs};
 
-use process::{Server, ledgermq};
+use process::{Server, ledgermq, places};
 
 fn bodies(out: &str) -> BTreeSet<String> {
     out.lines().map(ToOwned::to_owned).collect()
@@ -38,18 +38,6 @@ fn messages_outlive_a_restart_and_a_kill() {
     let mut expected = bodies(&lines);
     expected.insert("Hello".to_owned());
     server.run_until(&["consume", "TopicTest", "--body"], |seen| bodies(seen) == expected);
-}
-
-/// Queue, offset and id of each message that a JSON output tells of.
-fn places(out: &str) -> BTreeSet<(i64, i64, String)> {
-    // The last line may be cut off where its process was killed.
-    out.lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .map(|told| {
-            let number = |name: &str| told[name].as_i64().unwrap();
-            (number("queueId"), number("queueOffset"), told["msgId"].as_str().unwrap().to_owned())
-        })
-        .collect()
 }
 
 #[test]

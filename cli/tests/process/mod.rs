@@ -8,6 +8,7 @@
 )]
 
 use std::{
+    collections::BTreeSet,
     io::{Read, Write},
     net::TcpStream,
     path::{Path, PathBuf},
@@ -35,6 +36,18 @@ pub(crate) fn ledgermq<A: AsRef<str>>(arguments: &[A], input: &str) -> (bool, St
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
     )
+}
+
+/// Queue, offset and id of each message that a JSON output tells of.
+pub(crate) fn places(out: &str) -> BTreeSet<(i64, i64, String)> {
+    // The last line may be cut off where its process was killed.
+    out.lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|told| {
+            let number = |name: &str| told[name].as_i64().unwrap();
+            (number("queueId"), number("queueOffset"), told["msgId"].as_str().unwrap().to_owned())
+        })
+        .collect()
 }
 
 /// A server on free ports; it is killed when the test ends.
