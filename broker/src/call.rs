@@ -76,8 +76,6 @@ pub(crate) enum Reply {
     Now(Command),
     /// The handler took the responder and answers later (on commit, on arrival, after a relay).
     Later,
-    /// Nothing is answered.
-    Nothing,
 }
 
 impl Reply {

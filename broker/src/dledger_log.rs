@@ -23,13 +23,13 @@ use tokio::sync::watch;
 
 /// The system topic whose records carry what fails over beside messages. A new leader's first entry
 /// is one of them: only message records may be bodies, or a Java dispatcher would derail.
-pub const JOURNAL_TOPIC: &str = "rmq_sys_LEDGERMQ_JOURNAL";
+pub(crate) const JOURNAL_TOPIC: &str = "rmq_sys_LEDGERMQ_JOURNAL";
 
 const _: () = assert!(HEADROOM == dledger::ENTRY_HEADER, "both headers are of one length");
 
 /// A DLedger log that the store appends to.
 #[derive(Debug)]
-pub struct DledgerLog<T: Send + 'static> {
+pub(crate) struct DledgerLog<T: Send + 'static> {
     log: Dledger<T>,
 }
 
@@ -39,7 +39,7 @@ impl<T: Send + 'static> DledgerLog<T> {
     ///
     /// # Errors
     /// See [`dledger::OpenError`].
-    pub fn open(
+    pub(crate) fn open(
         options: &dledger::Options,
         sink: Arc<dyn CommitSink<T>>,
     ) -> Result<Self, dledger::OpenError> {
@@ -51,13 +51,13 @@ impl<T: Send + 'static> DledgerLog<T> {
     ///
     /// # Errors
     /// See [`dledger::StartError`].
-    pub fn start(&self, tails: Tails, host: SocketAddr) -> Result<(), dledger::StartError> {
+    pub(crate) fn start(&self, tails: Tails, host: SocketAddr) -> Result<(), dledger::StartError> {
         self.log.start(Stamper { tails, host })
     }
 
     /// Role, term, whether the term is opened, and why the log has failed, if it has.
     #[must_use]
-    pub fn status(&self) -> watch::Receiver<Status> {
+    pub(crate) fn status(&self) -> watch::Receiver<Status> {
         self.log.status()
     }
 
@@ -65,21 +65,15 @@ impl<T: Send + 'static> DledgerLog<T> {
     ///
     /// # Errors
     /// What the disk answers.
-    pub fn trim(&self, before: u64) -> std::io::Result<u64> {
+    pub(crate) fn trim(&self, before: u64) -> std::io::Result<u64> {
         self.log.trim(before)
-    }
-
-    /// Bytes of one data file.
-    #[must_use]
-    pub fn file_size(&self) -> u64 {
-        self.log.file_size()
     }
 
     /// Stops in order; see [`Dledger::shutdown`].
     ///
     /// # Errors
     /// Why the log failed before or while it stopped.
-    pub fn shutdown(&self) -> Result<(), String> {
+    pub(crate) fn shutdown(&self) -> Result<(), String> {
         self.log.shutdown()
     }
 }

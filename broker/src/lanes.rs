@@ -174,8 +174,7 @@ mod tests {
             held.recv().expect("released");
             first.send(1).expect("listening");
         });
-        let second = done.clone();
-        track.place().expect("queued").run(move || second.send(2).expect("listening"));
+        track.place().expect("queued").run(move || done.send(2).expect("listening"));
         let refused = track.place().expect_err("full");
         assert_eq!(refused.code, response::SYSTEM_BUSY);
         release.send(()).expect("held");

@@ -30,7 +30,6 @@ pub(crate) fn give(call: &mut Call, result: Result<Reply, Rejection>) {
     };
     match result {
         Ok(Reply::Now(answer)) => responder.send(answer),
-        Ok(Reply::Nothing) => responder.leave_unanswered(),
         // The handler kept no responder, so that nobody else will answer: dropping it does.
         Ok(Reply::Later) => drop(responder),
         Err(rejection) => responder.send(refusal(&rejection)),

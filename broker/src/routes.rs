@@ -96,8 +96,9 @@ impl Dispatcher {
         };
         let (at, route) = find(code).ok_or_else(unknown)?;
         match &route.does {
-            Does::Decline { reason, .. } => {
-                let remark = format!(" request type {code} not supported: {reason}");
+            Does::Decline { reason, for_good } => {
+                let stays = if *for_good { "; it stays so" } else { "" };
+                let remark = format!(" request type {code} not supported: {reason}{stays}");
                 Err(Rejection::new(response::REQUEST_CODE_NOT_SUPPORTED, remark))
             }
             Does::Serve { .. } if self.port == Port::Fast && NOT_FAST.contains(&code) => {

@@ -160,6 +160,13 @@ impl RunningBroker {
         self.broker.requests.figures()
     }
 
+    /// Requests that reached no handler: of unknown or declined codes, refused by the role, or for
+    /// a full lane.
+    #[must_use]
+    pub fn requests_unserved(&self) -> u64 {
+        self.broker.requests.unserved()
+    }
+
     /// Waits until the log fails; gives the reason. The process should end then: after a failed
     /// flush the system may report success for data that is lost.
     pub async fn failed(&self) -> String {

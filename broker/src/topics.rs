@@ -105,11 +105,6 @@ impl Topics {
         self.read(|table| table.topics.len())
     }
 
-    /// All names in order.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.read(|table| table.topics.keys().cloned().collect())
-    }
-
     /// The whole table.
     pub(crate) fn wrapper(&self) -> TopicConfigSerializeWrapper {
         self.read(Table::wrapper)
@@ -197,7 +192,7 @@ impl Topics {
 
     /// The topic that a send to an unknown topic makes: what its template gives, where it may be
     /// one (`createTopicInSendMessageMethod`).
-    pub(crate) fn from_template(
+    pub(crate) fn by_template(
         &self,
         wanted: &Wanted<'_>,
         config: &BrokerConfig,

@@ -113,7 +113,7 @@ impl Send {
             queues: request.default_topic_queue_nums,
             unit_mode,
         };
-        broker.topics.from_template(&wanted, &self.config).ok_or_else(|| {
+        broker.topics.by_template(&wanted, &self.config).ok_or_else(|| {
             Rejection::new(
                 response::TOPIC_NOT_EXIST,
                 format!("topic[{}] not exist, apply first please!\n{SEE_FAQ}", request.topic),

@@ -75,7 +75,6 @@ fn wanted(broker: &Broker, request: &CreateTopicRequest) -> Result<Topic, Reject
         topic_sys_flag: request.topic_sys_flag.unwrap_or(0),
         order: request.order,
         attributes,
-        ..Topic::default()
     })
 }
 

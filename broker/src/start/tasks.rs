@@ -5,11 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use dledger::Status;
 use store::retention::Moment;
-use tokio::{task::JoinSet, time::MissedTickBehavior};
+use tokio::{sync::watch, task::JoinSet, time::MissedTickBehavior};
 
 use crate::{
     broker::Broker, clock, dledger_log::DledgerLog, handlers::pull, housekeeping, pending::Pending,
+    role::RoleEvent,
 };
 
 /// Starts the tasks; they end when the set is shut down.
@@ -25,6 +27,7 @@ pub(super) fn start(broker: &Arc<Broker>, log: &Arc<DledgerLog<Pending>>) -> Joi
             it.keep_registered().await;
         }
     });
+    tasks.spawn(follow_role(Arc::clone(broker), log.status()));
     let every = Duration::from_millis(config.clean_resource_interval);
     let (it, log) = (Arc::clone(broker), Arc::clone(log));
     tasks.spawn(async move {
@@ -54,6 +57,19 @@ pub(super) fn start(broker: &Arc<Broker>, log: &Arc<DledgerLog<Pending>>) -> Joi
 pub(super) fn write_tables(broker: &Arc<Broker>) {
     if let Err(error) = housekeeping::flush(broker) {
         tracing::error!(%error, "consumer offsets or groups could not be written");
+    }
+}
+
+/// Takes over what the log says about its node.
+async fn follow_role(broker: Arc<Broker>, mut status: watch::Receiver<Status>) {
+    while status.changed().await.is_ok() {
+        let now = status.borrow_and_update().clone();
+        let event = match (now.role, now.opened) {
+            (dledger::Role::Leader, true) => RoleEvent::Opened { term: now.term },
+            (dledger::Role::Leader, false) => RoleEvent::Elected { term: now.term },
+            _ => RoleEvent::Following { leader: now.leader },
+        };
+        broker.role_changed(event).await;
     }
 }
 

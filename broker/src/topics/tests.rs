@@ -51,13 +51,13 @@ fn changes_are_kept_and_counted() {
 #[test]
 fn automatic_creation_follows_the_template_and_the_bound() {
     let topics = open(&Arc::default(), &config());
-    let made = topics.from_template(&wanted("T", "TBW102"), &config()).expect("a template");
+    let made = topics.by_template(&wanted("T", "TBW102"), &config()).expect("a template");
     assert_eq!((made.read_queue_nums, made.write_queue_nums, made.perm), (4, 4, 6));
-    assert!(topics.from_template(&wanted("T", "BenchmarkTest"), &config()).is_none());
-    assert!(topics.from_template(&wanted("T", "missing"), &config()).is_none());
-    assert!(topics.from_template(&wanted("rmq_sys_x", "TBW102"), &config()).is_none());
+    assert!(topics.by_template(&wanted("T", "BenchmarkTest"), &config()).is_none());
+    assert!(topics.by_template(&wanted("T", "missing"), &config()).is_none());
+    assert!(topics.by_template(&wanted("rmq_sys_x", "TBW102"), &config()).is_none());
     let off = BrokerConfig { auto_create_topic_enable: false, ..config() };
-    assert!(topics.from_template(&wanted("T", "TBW102"), &off).is_none());
+    assert!(topics.by_template(&wanted("T", "TBW102"), &off).is_none());
     topics.get_or_make(made, 5).expect_err("more than five topics exist");
 }
 
