@@ -79,7 +79,9 @@ pub fn ledgermq() -> Result<PathBuf> {
     let target = folder::target()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--bin", "ledgermq", "--target-dir"]).arg(&target);
+    command
+        .args(["build", "--quiet", "--package", "ledgermq", "--bin", "ledgermq", "--target-dir"])
+        .arg(&target);
     run(command.current_dir(folder::sources()))?;
     Ok(target.join("debug").join("ledgermq"))
 }
