@@ -205,6 +205,9 @@ impl Pull {
                 broker.offsets.take_reset(group, topic, request.queue_id)
             })
             .flatten()
+            // A client that begins there has heard of it by its query; being told again would cost
+            // it ten seconds.
+            .filter(|offset| *offset != request.queue_offset)
     }
 
     fn answer_reset(self, broker: &Broker, offset: i64) {

@@ -16,10 +16,11 @@ use protocol::{
         SubscriptionGroupWrapper,
     },
     code::{request, response},
+    header::PullMessageRequest,
 };
 use remoting::{Client, ClientOptions, Connection, Handler, Responder};
 
-use super::fixture::{Fixture, LIMIT};
+use super::fixture::{Fixture, LIMIT, pull_header, pull_request};
 
 /// A broker, and clients with connections of their own.
 struct Rig {
@@ -274,6 +275,43 @@ async fn offsets_are_committed_queried_and_reset() {
     let outside = peer.call(request::INVOKE_BROKER_TO_RESET_OFFSET, &reset, "").await;
     assert_eq!(outside.code, response::SYSTEM_ERROR);
     assert_eq!(remark(&outside), "Target offset 99 not in consume queue range [0-5]");
+    rig.broker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reset_is_told_once_by_a_pull_elsewhere_or_by_a_query() {
+    let rig = Rig::start().await;
+    let peer = rig.client("c1");
+    for number in 0..3 {
+        peer.send("T", 0, &format!("message {number}")).await;
+    }
+    peer.heartbeat("G", &["T"]).await;
+    let reset = async |offset: &str| {
+        let fields = [
+            ("topic", "T"),
+            ("group", "G"),
+            ("queueId", "0"),
+            ("offset", offset),
+            ("timestamp", "0"),
+            ("isForce", "true"),
+        ];
+        let done = peer.call(request::INVOKE_BROKER_TO_RESET_OFFSET, &fields, "").await;
+        assert_eq!(done.code, response::SUCCESS);
+    };
+    let pull = async |offset: i64| {
+        let header =
+            PullMessageRequest { consumer_group: "G".to_owned(), ..pull_header("T", 0, offset) };
+        peer.client.call(&peer.address, pull_request(&header), LIMIT).await.unwrap()
+    };
+    reset("1").await;
+    let moved = pull(3).await;
+    assert_eq!(moved.code, response::PULL_OFFSET_MOVED);
+    assert_eq!((moved.field("nextBeginOffset"), remark(&moved)), (Some("1"), "OFFSET_RESET"));
+    assert_eq!(pull(3).await.code, response::PULL_NOT_FOUND, "told once");
+    reset("2").await;
+    assert_eq!(peer.offset("G", "T", "0").await.field("offset"), Some("2"));
+    assert_eq!(pull(2).await.code, response::SUCCESS, "it begins where it was sent");
+    assert_eq!(peer.commit("G", "T", "0", "3").await.remark, None, "and commits again");
     rig.broker.shutdown().await;
 }
 
