@@ -14,6 +14,7 @@ mod data_lock;
 mod figures;
 mod listen;
 mod logging;
+mod open_files;
 mod output;
 mod page;
 mod send;
@@ -48,6 +49,9 @@ fn run(log: &LogArgs, command: Command) -> anyhow::Result<()> {
     let serves =
         matches!(command, Command::Standalone(_) | Command::Broker(_) | Command::Namesrv(_));
     let level = LogLevel::install(log, if serves { "info" } else { "warn" })?;
+    if serves {
+        open_files::raise_limit();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
