@@ -161,7 +161,7 @@ impl Window {
         let begin = u64::try_from(request.offset).unwrap_or(0);
         let scan = limits.scan_bytes.max(u64::from(request.max_messages) * UNIT_BYTES) / UNIT_BYTES;
         let stop = begin.saturating_add(scan).min(self.max);
-        let mut reading = Reading {
+        let reading = Reading {
             window: self,
             limits,
             result: self.result(GetStatus::OffsetFoundNull, begin),
@@ -182,7 +182,7 @@ const UNIT_CHUNK: usize = 64;
 
 impl Reading<'_> {
     fn scan(
-        &mut self,
+        mut self,
         request: &GetRequest<'_>,
         stop: u64,
         source: &impl Source,
@@ -204,7 +204,7 @@ impl Reading<'_> {
             let behind = last.offset + 1;
             for unit in &units {
                 if self.is_full(unit, request) {
-                    return Some(self.result.clone());
+                    return Some(self.result);
                 }
                 if self.wants(unit, request) {
                     match source.record(unit) {
@@ -217,13 +217,12 @@ impl Reading<'_> {
             }
             next = behind;
         }
-        Some(self.result.clone())
+        Some(self.result)
     }
 
     /// What was found so far, or nothing.
-    fn finish_early(&self) -> Option<GetResult> {
-        let progressed = self.result.status == GetStatus::Found;
-        progressed.then(|| self.result.clone())
+    fn finish_early(self) -> Option<GetResult> {
+        (self.result.status == GetStatus::Found).then_some(self.result)
     }
 
     fn wants(&mut self, unit: &Unit, request: &GetRequest<'_>) -> bool {
