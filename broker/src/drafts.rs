@@ -10,6 +10,11 @@ use store::append_log::{Batch, HEADROOM};
 
 use crate::{config::DelayLevels, topics::SCHEDULE_TOPIC};
 
+/// The longest record that a producer may send: an entry of the log holds 4 MiB with its header,
+/// and a message that is given back must still fit with what that adds to it: RETRY_TOPIC,
+/// ORIGIN_MESSAGE_ID, REAL_TOPIC, REAL_QID, DELAY and a longer topic.
+pub(crate) const LONGEST_SENT: usize = (4 << 20) - HEADROOM - 1024;
+
 /// Features of a message that are refused, because storing it without them would be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsupported {

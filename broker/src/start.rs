@@ -96,10 +96,16 @@ impl Broker {
         let fast_address = SocketAddr::new(address.ip(), address.port().saturating_sub(2));
         let fast = listen_on(&broker, fast_address, Port::Fast, server_options)?;
         broker.store.start_dispatch(Arc::new(Arrivals(Arc::downgrade(&broker))));
+        if let Err(error) = opened.lead(&broker, ELECTION_LIMIT).await {
+            let closing = tokio::task::spawn_blocking(move || opened.close(&broker));
+            if closing.await.is_err() {
+                tracing::error!("closing the store ended by a panic");
+            }
+            return Err(error);
+        }
         let delivery = delay::start(Arc::clone(&broker)).map_err(|error| {
             StartError::Data(format!("no thread for delayed messages: {error}"))
         })?;
-        opened.lead(&broker, ELECTION_LIMIT).await?;
         let tasks = tasks::start(&broker, opened.log());
         tracing::info!(address = %main.local_addr(), fast = %fast.local_addr(), "serving");
         Ok(RunningBroker { broker, opened, main, fast, delivery, tasks, directory })

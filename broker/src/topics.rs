@@ -13,12 +13,12 @@ use protocol::{
     message::sys_flag::perm,
     name,
 };
-use store::config_file::{ConfigFile, LoadConfigError};
+use store::config_file::{ConfigFile, JavaText, LoadConfigError, java_text};
 
 use crate::{clock, config::BrokerConfig};
 
 pub(crate) use protocol::body::TopicConfig as Topic;
-pub(crate) use system::{SCHEDULE_TOPIC, is_journal, read_write, refuses_sends};
+pub(crate) use system::{SCHEDULE_TOPIC, check_kind, is_journal, read_write, refuses_sends};
 
 /// Values of `topicFilterType` (`TopicFilterType.java`).
 pub(crate) const SINGLE_TAG: &str = "SINGLE_TAG";
@@ -77,16 +77,18 @@ impl Topics {
             Some(wrapper) => Table::from(wrapper),
             None => Table::default(),
         };
-        let mut added = false;
+        // A file that was written while creation was on must not invite producers any more.
+        let mut changed =
+            !config.auto_create_topic_enable && table.topics.remove(TEMPLATE).is_some();
         for topic in system::topics(config) {
             if !table.topics.contains_key(&topic.topic_name) {
                 table.topics.insert(topic.topic_name.clone(), Arc::new(topic));
-                added = true;
+                changed = true;
             }
         }
-        if added {
+        if changed {
             table.bump();
-            file.store(&table.wrapper().encode())?;
+            file.store(text(&table.wrapper())?.as_bytes())?;
         }
         Ok(Self {
             table: RwLock::new(table),
@@ -257,10 +259,16 @@ impl Topics {
             return Ok(false);
         }
         table.bump();
-        file.store(&table.wrapper().encode())?;
+        file.store(text(&table.wrapper())?.as_bytes())?;
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
         Ok(true)
     }
+}
+
+/// The table as Java writes it.
+fn text(wrapper: &TopicConfigSerializeWrapper) -> io::Result<String> {
+    let value = serde_json::from_slice(&wrapper.encode())?;
+    Ok(java_text(&value, JavaText { integer_keys: &|_| false }))
 }
 
 /// What a send to an unknown topic asks for.

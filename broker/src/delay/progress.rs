@@ -7,7 +7,8 @@ use std::{
 };
 
 use protocol::body::{DataVersion, DelayOffsetSerializeWrapper};
-use store::config_file::{ConfigFile, LoadConfigError};
+use serde_json::{Map, Value, json};
+use store::config_file::{ConfigFile, JavaText, LoadConfigError, java_text};
 
 use crate::clock;
 
@@ -88,7 +89,7 @@ impl Progress {
             table.version.timestamp = clock::now_millis();
             table.wrapper()
         };
-        file.store(&wrapper.encode()).inspect_err(|_| self.table().changed = true)
+        file.store(text(&wrapper).as_bytes()).inspect_err(|_| self.table().changed = true)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -109,6 +110,25 @@ impl Table {
             data_version: self.version.clone(),
         }
     }
+}
+
+/// The table as Java writes it.
+fn text(wrapper: &DelayOffsetSerializeWrapper) -> String {
+    let offsets: Map<String, Value> = wrapper
+        .offset_table
+        .iter()
+        .map(|(level, offset)| (level.to_string(), Value::from(*offset)))
+        .collect();
+    let version = &wrapper.data_version;
+    let value = json!({
+        "dataVersion": {
+            "counter": version.counter,
+            "stateVersion": version.state_version,
+            "timestamp": version.timestamp,
+        },
+        "offsetTable": offsets,
+    });
+    java_text(&value, JavaText { integer_keys: &|path| path == ["offsetTable"] })
 }
 
 #[cfg(test)]

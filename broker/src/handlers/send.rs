@@ -128,6 +128,11 @@ impl Send {
         call: &mut Call,
         topic: &Topic,
     ) -> Result<Reply, Rejection> {
+        topics::check_kind(topic).map_err(|kind| {
+            let remark =
+                format!("topic[{}] has {kind}, which does not exist yet", topic.topic_name);
+            Rejection::new(response::MESSAGE_ILLEGAL, remark)
+        })?;
         let queue_id = self.queue_id(broker, call, topic)?;
         let born_host = call.connection.remote_addr();
         let composed = if self.request.batch.unwrap_or(false) {

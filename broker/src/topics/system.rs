@@ -32,6 +32,17 @@ pub(crate) fn is_journal(topic: &str) -> bool {
     topic == JOURNAL
 }
 
+/// Names the attribute of a topic by which its messages would have to be stored in a way that does
+/// not exist yet: a table of Java's may hold such topics.
+pub(crate) fn check_kind(topic: &TopicConfig) -> Result<(), String> {
+    for (name, plain) in [("queue.type", "SimpleCQ"), ("cleanup.policy", "DELETE")] {
+        if let Some(value) = topic.attributes.get(name).filter(|value| *value != plain) {
+            return Err(format!("{name}={value}"));
+        }
+    }
+    Ok(())
+}
+
 /// A topic of clients that may be read and written.
 pub(crate) fn read_write(name: &str, queues: i32, unit_mode: bool) -> TopicConfig {
     TopicConfig { topic_sys_flag: if unit_mode { UNIT } else { 0 }, ..topic(name, queues) }

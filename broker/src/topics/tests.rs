@@ -62,6 +62,31 @@ fn automatic_creation_follows_the_template_and_the_bound() {
 }
 
 #[test]
+fn the_template_goes_where_creation_is_off() {
+    let disk = Arc::default();
+    assert!(open(&disk, &config()).get("TBW102").is_some());
+    let off = BrokerConfig { auto_create_topic_enable: false, ..config() };
+    assert!(open(&disk, &off).get("TBW102").is_none());
+    assert!(open(&disk, &config()).get("TBW102").is_some());
+}
+
+#[test]
+fn a_java_brokers_table_is_read_and_its_other_kinds_of_topics_are_named() {
+    let disk: Arc<SimVfs> = Arc::default();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/testdata/topics.json");
+    let text = std::fs::read(path).expect("a sample");
+    let file = ConfigFile::new(Arc::clone(&disk) as Arc<_>, "config/topics.json");
+    file.store(&text).expect("written");
+    let topics = open(&disk, &config());
+    assert_eq!(topics.get("DlDelay").map(|topic| topic.read_queue_nums), Some(4));
+    let batch = topics.get("PlBcq").expect("in the sample");
+    assert_eq!(check_kind(&batch), Err("queue.type=BatchCQ".to_owned()));
+    let file = ConfigFile::new(Arc::clone(&disk) as Arc<_>, "config/topics.json");
+    let kept = file.load(|bytes| String::from_utf8(bytes.to_vec())).expect("sound").expect("one");
+    assert!(kept.starts_with("{\n\t\"dataVersion\":{\n\t\t\"counter\":"), "{kept}");
+}
+
+#[test]
 fn pages_cover_the_table() {
     let topics = open(&Arc::default(), &config());
     let (first, total) = topics.page(0, 5);

@@ -15,6 +15,7 @@ mod clients;
 mod config;
 mod delay;
 mod fixture;
+mod malformed;
 mod pull;
 mod send;
 mod send_back;

@@ -2,12 +2,15 @@
 
 use protocol::{
     Command,
-    code::{request, response},
+    code::{
+        request::{self, SEND_MESSAGE_V2},
+        response,
+    },
     header::ConsumerSendMsgBackRequest,
     message::{properties, record::MessageRecord},
 };
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, send_header, v2};
 
 async fn send_back(
     fixture: &Fixture,
@@ -47,6 +50,23 @@ async fn a_message_comes_back_and_ends_with_the_dead_letters() {
     let kept = properties::decode(&dead.properties);
     assert_eq!(kept.get("ORIGIN_MESSAGE_ID"), Some(origin.as_str()), "set once");
     assert_eq!(kept.get("DELAY"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_longest_message_can_be_given_back() {
+    let fixture = Fixture::with("messageDelayLevel=1s\n").await;
+    let send = |length: usize| v2(&send_header("T", ""), SEND_MESSAGE_V2, vec![7; length].into());
+    let most = 4 << 20;
+    let answer = fixture.ask(send(most)).await;
+    assert_eq!(answer.code, response::MESSAGE_ILLEGAL);
+    assert!(answer.remark.is_some_and(|remark| remark.contains("it has")));
+    let answer = fixture.ask(send(most - 2_000)).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    let first = fixture.messages("T", 1, 1).await.remove(0);
+    let answer = send_back(&fixture, &first, 0, 16).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    let retried = fixture.messages("%RETRY%G", 1, 1).await.remove(0);
+    assert_eq!(retried.body, first.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

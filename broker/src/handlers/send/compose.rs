@@ -19,7 +19,7 @@ use crate::{
     broker::Broker,
     call::{Call, Rejection},
     clock,
-    drafts::{self, Unsupported},
+    drafts::{self, LONGEST_SENT, Unsupported},
     reply::SEE_FAQ,
     topics::{self, Topic},
 };
@@ -61,6 +61,7 @@ impl Send {
             drafts::schedule(&mut record, &mut properties, level, levels);
         }
         record.properties = self.text(&properties)?;
+        self.check_length(&record)?;
         Ok(Composed { records: vec![record], topic, queue_id, unique_key: Some(unique_key) })
     }
 
@@ -98,6 +99,7 @@ impl Send {
             let mut record = self.record(broker, (born_host, queue_id), message.body);
             record.flag = message.flag;
             record.properties = self.text(&properties)?;
+            self.check_length(&record)?;
             bytes += record.encoded_len();
             if bytes > most {
                 return Err(illegal(self.illegal(&format!(
@@ -121,6 +123,16 @@ impl Send {
         } else {
             return Ok(());
         };
+        Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)))
+    }
+
+    /// Whether the record fits into the log now and after it was given back.
+    fn check_length(&self, record: &MessageRecord) -> Result<(), Rejection> {
+        let length = record.encoded_len();
+        if length <= LONGEST_SENT {
+            return Ok(());
+        }
+        let cause = format!("with properties and headers it has {length}B of {LONGEST_SENT}B");
         Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)))
     }
 
