@@ -10,6 +10,7 @@ mod clock;
 pub mod config;
 mod consumers;
 mod delay;
+mod dispatcher;
 mod dledger_log;
 mod drafts;
 mod figures;

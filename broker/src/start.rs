@@ -18,8 +18,8 @@ use crate::{
     broker::{Arrivals, Broker},
     config::{BrokerConfig, FlushDiskType},
     delay,
+    dispatcher::{Dispatcher, Port},
     handlers::pull,
-    routes::{Dispatcher, Port},
 };
 
 /// How a broker is started.

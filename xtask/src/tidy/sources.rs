@@ -26,7 +26,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("namesrv-client", 1500),
     ("namesrv", 3000),
     ("client", 4000),
-    ("broker", 10000),
+    ("broker", 11000),
     ("cli", 4000),
     ("xtask", 1500),
     ("tests", 8000),
