@@ -1,11 +1,9 @@
-// Runs many mqadmin subcommands in one JVM and compares each one's output with a regular
-// expression.
-// usage: MqAdmin cases.txt   env: NAMESRV_ADDR BROKER_ADDR CLUSTER BROKER_NAME
-// case line:  name | args... | expected regex (found anywhere, DOTALL) ; '!regex' = must not appear
-// ; a result is also FAIL if the
-// output holds an exception that the regex does not itself ask for. ${VAR} is replaced from env and
-// by earlier '@VAR=regex(group)' captures.
+// Runs commands of mqadmin in one JVM and compares what each prints with a regular expression.
+// usage: MqAdmin cases.txt [part of a case's name...]
+// env: NAMESRV_ADDR, BROKER_ADDR, CLUSTER, BROKER_NAME, LEFT_OUT (names of cases)
+// cases.txt says how a line is written. Ends with "N passed, N failed".
 import java.io.*;
+import java.lang.reflect.Field;
 import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
@@ -16,23 +14,101 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 public class MqAdmin {
+  static final int TIMEOUT_SECONDS = 40;
+
+  static final ExecutorService COMMANDS =
+      Executors.newCachedThreadPool(
+          work -> {
+            Thread thread = new Thread(work);
+            thread.setDaemon(true);
+            return thread;
+          });
+
+  /** What ${NAME} stands for: the environment, and what earlier cases captured. */
+  static final Map<String, String> VARIABLES = new HashMap<>(System.getenv());
+
+  /** One line of the file. */
+  record Case(String name, String[] arguments, String capture, boolean absent, String pattern) {
+    static Case parse(String line) {
+      String[] columns = line.split("\\s\\|\\s", 3);
+      String[] arguments = columns[1].trim().split("\\s+");
+      for (int i = 0; i < arguments.length; i++) arguments[i] = arguments[i].replace("\\_", " ");
+      String pattern = columns[2].trim();
+      String capture = null;
+      if (pattern.startsWith("@")) {
+        int end = pattern.indexOf('=');
+        capture = pattern.substring(1, end);
+        pattern = pattern.substring(end + 1);
+      }
+      boolean absent = pattern.startsWith("!");
+      if (absent) pattern = pattern.substring(1);
+      return new Case(columns[0].trim(), arguments, capture, absent, pattern);
+    }
+
+    /** Why it failed, or null. */
+    String run() throws Exception {
+      StringBuilder trouble = new StringBuilder();
+      String output = output(arguments, trouble);
+      Matcher matcher = Pattern.compile(pattern, Pattern.DOTALL).matcher(output);
+      boolean found = matcher.find();
+      boolean thrown = output.contains("SubCommandException") && !pattern.contains("xception");
+      if (trouble.length() == 0 && found != absent && !thrown) {
+        if (capture != null) VARIABLES.put(capture, matcher.group(1));
+        return null;
+      }
+      String text = output.replaceAll("\\s+", " ");
+      if (text.length() > 400) text = text.substring(0, 400);
+      return trouble + "want /" + (absent ? "!" : "") + pattern + "/ got: " + text;
+    }
+  }
+
+  /** What a command prints, without log lines. */
+  static String output(String[] arguments, StringBuilder trouble) throws Exception {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    PrintStream out = System.out;
+    PrintStream err = System.err;
+    PrintStream both = new PrintStream(bytes, true);
+    System.setOut(both);
+    System.setErr(both);
+    forgetCommands();
+    Future<?> command =
+        COMMANDS.submit(
+            () -> {
+              MQAdminStartup.main0(arguments, null);
+              return null;
+            });
+    try {
+      command.get(TIMEOUT_SECONDS, TimeUnit.SECONDS);
+    } catch (TimeoutException late) {
+      trouble.append("no end within ").append(TIMEOUT_SECONDS).append(" s; ");
+      command.cancel(true);
+    } catch (ExecutionException failed) {
+      trouble.append(failed.getCause()).append("; ");
+    } finally {
+      System.setOut(out);
+      System.setErr(err);
+    }
+    return bytes.toString().replaceAll("(?m)^\\d\\d:\\d\\d:\\d\\d,\\d+ \\|-.*\\R", "");
+  }
+
   /**
-   * command objects keep clients in fields, and are kept in a static list: clear it so that each
-   * case is like a new process
+   * Commands keep clients in fields and are kept in a static list: cleared, each case is like a new
+   * process.
    */
-  static void fresh() throws Exception {
-    java.lang.reflect.Field f = null;
-    for (java.lang.reflect.Field x : MQAdminStartup.class.getDeclaredFields())
-      if (List.class.isAssignableFrom(x.getType())) f = x;
-    f.setAccessible(true);
-    ((List<?>) f.get(null)).clear();
+  static void forgetCommands() throws Exception {
+    for (Field field : MQAdminStartup.class.getDeclaredFields()) {
+      if (List.class.isAssignableFrom(field.getType())) {
+        field.setAccessible(true);
+        ((List<?>) field.get(null)).clear();
+      }
+    }
   }
 
   /** Consumes count messages, then shuts down, which commits the offsets. */
-  static void consume(String nameServer, String group, String topic, int count) throws Exception {
+  static void consume(String group, String topic, int count) throws Exception {
     CountDownLatch left = new CountDownLatch(count);
     DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
-    consumer.setNamesrvAddr(nameServer);
+    consumer.setNamesrvAddr(VARIABLES.get("NAMESRV_ADDR"));
     consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
     consumer.subscribe(topic, "*");
     consumer.registerMessageListener(
@@ -48,101 +124,47 @@ public class MqAdmin {
     if (!all) System.out.println(group + " did not consume " + left.getCount() + " of " + count);
   }
 
-  public static void main(String[] a) throws Exception {
-    Map<String, String> v = new HashMap<>(System.getenv());
-    v.putIfAbsent("CLUSTER", "DefaultCluster");
-    v.put("RUN", Long.toString(System.currentTimeMillis() % 100000000L, 36));
-    v.put("NOW", "" + System.currentTimeMillis());
-    List<String> only = Arrays.asList(a).subList(1, a.length);
-    int pass = 0, fail = 0, per = Integer.parseInt(v.getOrDefault("CMD_TIMEOUT_S", "40"));
-    PrintStream so = System.out, se = System.err;
-    ExecutorService ex =
-        Executors.newCachedThreadPool(
-            r -> {
-              Thread t = new Thread(r);
-              t.setDaemon(true);
-              return t;
-            });
-    System.setProperty("rocketmq.namesrv.addr", v.get("NAMESRV_ADDR"));
-    Set<String> leftOut = Set.of(v.getOrDefault("LEFT_OUT", "").split(","));
-    for (String line : Files.readAllLines(Paths.get(a[0]))) {
-      if (line.isBlank() || line.startsWith("#")) continue;
-      for (Map.Entry<String, String> e : v.entrySet())
-        line = line.replace("${" + e.getKey() + "}", e.getValue());
-      boolean step = line.startsWith("sleep ") || line.startsWith("consume ");
-      if (step && !only.isEmpty()) continue;
-      if (line.startsWith("sleep ")) {
-        Thread.sleep(1000L * Integer.parseInt(line.substring(6).trim()));
-        continue;
+  /** A line that is no case. */
+  static boolean step(String line) throws Exception {
+    String[] words = line.trim().split("\\s+");
+    switch (words[0]) {
+      case "sleep" -> Thread.sleep(1000L * Integer.parseInt(words[1]));
+      case "consume" -> consume(words[1], words[2], Integer.parseInt(words[3]));
+      default -> {
+        return false;
       }
-      if (line.startsWith("consume ")) {
-        String[] words = line.trim().split("\\s+");
-        consume(v.get("NAMESRV_ADDR"), words[1], words[2], Integer.parseInt(words[3]));
-        continue;
-      }
-      String[] f = line.split("\\s\\|\\s", 3);
-      if (leftOut.contains(f[0].trim())) continue;
-      if (!only.isEmpty() && only.stream().noneMatch(f[0]::contains)) continue;
-      String want = f[2].trim(), cap = null;
-      if (want.startsWith("@")) {
-        int i = want.indexOf('=');
-        cap = want.substring(1, i);
-        want = want.substring(i + 1);
-      }
-      ByteArrayOutputStream b = new ByteArrayOutputStream();
-      PrintStream ps = new PrintStream(b, true);
-      System.setOut(ps);
-      System.setErr(ps);
-      String err = null;
-      long t0 = System.currentTimeMillis();
-      String[] args = f[1].trim().split("\\s+");
-      for (int i = 0; i < args.length; i++) args[i] = args[i].replace("\\_", " ");
-      fresh();
-      Future<?> fu =
-          ex.submit(
-              () -> {
-                MQAdminStartup.main0(args, null);
-                return null;
-              });
-      try {
-        fu.get(per, TimeUnit.SECONDS);
-      } catch (TimeoutException e) {
-        err = "timeout";
-        fu.cancel(true);
-      } catch (ExecutionException e) {
-        err = "" + e.getCause();
-      }
-      System.setOut(so);
-      System.setErr(se);
-      String out = b.toString().replaceAll("(?m)^\\d\\d:\\d\\d:\\d\\d,\\d+ \\|-.*\\R", "");
-      boolean neg = want.startsWith("!");
-      Matcher m = Pattern.compile(neg ? want.substring(1) : want, Pattern.DOTALL).matcher(out);
-      boolean hit = m.find(), ok = err == null && hit != neg;
-      if (ok && !want.contains("xception") && out.contains("SubCommandException")) ok = false;
-      if (ok && cap != null) v.put(cap, m.group(1));
-      if (ok) pass++;
-      else fail++;
-      so.printf(
-          "%s %-28s %5d ms%s%n",
-          ok ? "PASS" : "FAIL",
-          f[0].trim(),
-          System.currentTimeMillis() - t0,
-          ok
-              ? ""
-              : "  "
-                  + (err != null ? err + " " : "")
-                  + "want /"
-                  + want
-                  + "/ got: "
-                  + out.replaceAll("\\s+", " ").replaceAll("^(.{0,400}).*", "$1"));
-      if (System.getenv("DUMP") != null)
-        Files.writeString(
-            Paths.get(System.getenv("DUMP")),
-            "=== " + f[0] + " : " + f[1] + "\n" + out + "\n",
-            StandardOpenOption.CREATE,
-            StandardOpenOption.APPEND);
     }
-    so.printf("%d passed, %d failed%n", pass, fail);
-    System.exit(fail == 0 ? 0 : 1);
+    return true;
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    VARIABLES.put("RUN", Long.toString(System.currentTimeMillis() % 100_000_000L, 36));
+    System.setProperty("rocketmq.namesrv.addr", VARIABLES.get("NAMESRV_ADDR"));
+    List<String> only = Arrays.asList(arguments).subList(1, arguments.length);
+    List<String> leftOut = List.of(VARIABLES.getOrDefault("LEFT_OUT", "").split(","));
+    int passed = 0;
+    int failed = 0;
+    for (String line : Files.readAllLines(Paths.get(arguments[0]))) {
+      if (line.isBlank() || line.startsWith("#")) continue;
+      for (Map.Entry<String, String> variable : VARIABLES.entrySet()) {
+        line = line.replace("${" + variable.getKey() + "}", variable.getValue());
+      }
+      String name = line.split("\\s\\|\\s", 2)[0].trim();
+      boolean isCase = line.contains(" | ");
+      if (!only.isEmpty() && (!isCase || only.stream().noneMatch(name::contains))) continue;
+      if (leftOut.contains(name) || step(line)) continue;
+      long start = System.currentTimeMillis();
+      String failure = Case.parse(line).run();
+      if (failure == null) passed++;
+      else failed++;
+      System.out.printf(
+          "%s %-28s %5d ms%s%n",
+          failure == null ? "PASS" : "FAIL",
+          name,
+          System.currentTimeMillis() - start,
+          failure == null ? "" : "  " + failure);
+    }
+    System.out.printf("%d passed, %d failed%n", passed, failed);
+    System.exit(failed == 0 ? 0 : 1);
   }
 }
