@@ -18,7 +18,7 @@ use store::{
     Arrival, ArrivalListener, Store,
     append_log::{Batch, Refused},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     call::Rejection,
@@ -85,6 +85,8 @@ pub struct Broker {
     pub(crate) in_flight: Arc<InFlight>,
     /// Whether a stop has begun.
     pub(crate) stopping: AtomicBool,
+    /// Asks for expired files to be deleted whatever the hour.
+    pub(crate) clean_now: Notify,
     /// Whether the disk is so full that sends are refused (`diskSpaceWarningLevelRatio`).
     pub(crate) disk_is_full: AtomicBool,
     pub(crate) next_queue: AtomicU32,

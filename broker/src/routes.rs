@@ -325,7 +325,12 @@ pub(crate) static ROUTES: &[Route] = &[
         Serves::AnyRole,
         handlers::connections::all_producers,
     ),
-    for_now(request::DELETE_EXPIRED_COMMITLOG, TOOLS),
+    served(
+        request::DELETE_EXPIRED_COMMITLOG,
+        Lane::Inline,
+        Serves::AnyRole,
+        handlers::admin::delete_expired,
+    ),
     served(
         request::QUERY_TOPICS_BY_CONSUMER,
         Lane::Admin,

@@ -40,6 +40,12 @@ pub(crate) fn clean_expired_queues(
     Reply::done(call)
 }
 
+/// Code 329. Deletes expired files of the log whatever the hour; what has not expired stays.
+pub(crate) fn delete_expired(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    broker.clean_now.notify_one();
+    Reply::done(call)
+}
+
 /// Code 316. Removes consume queues of topics that are in no table any more.
 pub(crate) fn clean_unused_topics(
     broker: &Arc<Broker>,

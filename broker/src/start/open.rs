@@ -98,6 +98,7 @@ fn open_blocking(
         next_queue: AtomicU32::new(0),
         in_flight,
         stopping: AtomicBool::new(false),
+        clean_now: tokio::sync::Notify::new(),
         disk_is_full: AtomicBool::new(false),
         role: RwLock::new(Role::Candidate),
         settings: Arc::new(Settings::new(config)),

@@ -33,9 +33,12 @@ pub(super) fn start(broker: &Arc<Broker>, log: &Arc<DledgerLog<Pending>>) -> Joi
     tasks.spawn(async move {
         let mut period = interval(every);
         loop {
-            period.tick().await;
+            let at_any_hour = tokio::select! {
+                _ = period.tick() => false,
+                () = it.clean_now.notified() => true,
+            };
             let (broker, log) = (Arc::clone(&it), Arc::clone(&log));
-            let cleaning = tokio::task::spawn_blocking(move || clean(&broker, &log));
+            let cleaning = tokio::task::spawn_blocking(move || clean(&broker, &log, at_any_hour));
             if cleaning.await.is_err() {
                 tracing::error!("cleaning ended by a panic");
             }
@@ -73,8 +76,9 @@ async fn follow_role(broker: Arc<Broker>, mut status: watch::Receiver<Status>) {
     }
 }
 
-/// One step of retention: trims the log of what has expired, and looks at the room that is left.
-fn clean(broker: &Broker, log: &DledgerLog<Pending>) {
+/// One step of retention: trims the log of what has expired, in the hours of `deleteWhen` or, where
+/// an administrator asks, at once; and looks at the room that is left.
+fn clean(broker: &Broker, log: &DledgerLog<Pending>, at_any_hour: bool) {
     match broker.store.space() {
         Ok(space) => {
             let limit = f64::from(broker.config().disk_space_warning_level_ratio) / 100.0;
@@ -85,11 +89,10 @@ fn clean(broker: &Broker, log: &DledgerLog<Pending>) {
         }
         Err(error) => tracing::error!(%error, "room of the disk is not known"),
     }
-    let moment = Moment {
-        now_ms: u64::try_from(clock::now_millis()).unwrap_or(0),
-        local_hour: clock::local_hour(),
-    };
-    let Some(before) = broker.store.clean(moment) else { return };
+    let now_ms = u64::try_from(clock::now_millis()).unwrap_or(0);
+    let hours = if at_any_hour { 0..24 } else { clock::local_hour()..clock::local_hour() + 1 };
+    let expired = |local_hour| broker.store.clean(Moment { now_ms, local_hour });
+    let Some(before) = hours.into_iter().find_map(expired) else { return };
     match log.trim(before) {
         Ok(first) => {
             broker.store.cut_to_log();
