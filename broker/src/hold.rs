@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -37,7 +38,8 @@ pub(crate) type HeldId = u64;
 struct Table<P> {
     next_id: HeldId,
     held: HashMap<HeldId, Held<P>>,
-    by_queue: HashMap<QueueKey, Vec<HeldId>>,
+    by_queue: HashMap<QueueKey, BTreeSet<HeldId>>,
+    by_connection: HashMap<u64, BTreeSet<HeldId>>,
     deadlines: BTreeSet<(Instant, HeldId)>,
 }
 
@@ -58,6 +60,7 @@ impl<P: Waits> Hold<P> {
             next_id: 0,
             held: HashMap::new(),
             by_queue: HashMap::new(),
+            by_connection: HashMap::new(),
             deadlines: BTreeSet::new(),
         };
         Self { table: Mutex::new(table), bound, earlier: Arc::new(Notify::new()) }
@@ -79,7 +82,8 @@ impl<P: Waits> Hold<P> {
         let id = table.next_id;
         let first = table.deadlines.first().is_none_or(|(earliest, _)| deadline < *earliest);
         let key = (Arc::from(topic), queue);
-        table.by_queue.entry(QueueKey::clone(&key)).or_default().push(id);
+        table.by_queue.entry(QueueKey::clone(&key)).or_default().insert(id);
+        table.by_connection.entry(pull.connection_id()).or_default().insert(id);
         table.deadlines.insert((deadline, id));
         table.held.insert(id, Held { pull, key, deadline });
         drop(table);
@@ -134,9 +138,7 @@ impl<P: Waits> Hold<P> {
     /// Takes out all pulls of a connection that has closed.
     pub(crate) fn closed(&self, connection_id: u64) -> Vec<P> {
         let mut table = self.table();
-        let of_it = |held: &Held<P>| held.pull.connection_id() == connection_id;
-        let ids: Vec<HeldId> =
-            table.held.iter().filter(|(_, held)| of_it(held)).map(|(id, _)| *id).collect();
+        let ids = table.by_connection.get(&connection_id).cloned().unwrap_or_default();
         ids.into_iter().filter_map(|id| table.take(id)).collect()
     }
 
@@ -175,17 +177,23 @@ impl<P: Waits> Hold<P> {
     }
 }
 
-impl<P> Table<P> {
+impl<P: Waits> Table<P> {
     fn take(&mut self, id: HeldId) -> Option<P> {
         let held = self.held.remove(&id)?;
         self.deadlines.remove(&(held.deadline, id));
-        if let Some(ids) = self.by_queue.get_mut(&held.key) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.by_queue.remove(&held.key);
-            }
-        }
+        forget(&mut self.by_queue, &held.key, id);
+        forget(&mut self.by_connection, &held.pull.connection_id(), id);
         Some(held.pull)
+    }
+}
+
+/// Takes an id out of its set, and the set out where it is empty then.
+fn forget<K: Eq + Hash>(sets: &mut HashMap<K, BTreeSet<HeldId>>, key: &K, id: HeldId) {
+    if let Some(ids) = sets.get_mut(key) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            sets.remove(key);
+        }
     }
 }
 

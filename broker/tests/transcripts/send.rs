@@ -126,8 +126,8 @@ async fn what_does_not_exist_yet_is_refused_and_not_stored() {
     fixture.sent("T", "first", "").await;
     for (properties, code) in [
         ("TRAN_MSG\u{1}true\u{2}PGROUP\u{1}P", response::NO_PERMISSION),
-        ("TIMER_DELAY_SEC\u{1}3", response::SYSTEM_ERROR),
-        ("TIMER_DELIVER_MS\u{1}1", response::SYSTEM_ERROR),
+        ("TIMER_DELAY_SEC\u{1}3", response::MESSAGE_ILLEGAL),
+        ("TIMER_DELIVER_MS\u{1}1", response::MESSAGE_ILLEGAL),
         ("INNER_MULTI_DISPATCH\u{1}%LMQ%a", response::MESSAGE_ILLEGAL),
     ] {
         let answer = fixture.send("T", "m", properties).await;

@@ -146,8 +146,9 @@ impl Send {
                     "the broker[{host}] sending transaction message is forbidden: transactions do not exist yet"
                 ),
             ),
+            // Java's code here, 1, makes producers try in vain on every broker.
             Some(Unsupported::Timer) => (
-                response::SYSTEM_ERROR,
+                response::MESSAGE_ILLEGAL,
                 "accurate timer message is not enabled: timer messages do not exist yet; use a delay level (property DELAY)".to_owned(),
             ),
             Some(Unsupported::LightQueues) => (
