@@ -57,8 +57,7 @@ impl DiskLog {
     /// # Errors
     /// See [`ReadError`].
     pub fn read(&self, position: u64, length: u32) -> Result<Bytes, ReadError> {
-        let size = ENTRY_HEADER + length as usize;
-        self.check_range(position, size as u64)?;
+        let size = self.checked_size(position, length)?;
         if let Some(bytes) = self.ring.get(position, size) {
             return body_of(&bytes, position, Some(length), Trust::Memory);
         }
@@ -70,8 +69,7 @@ impl DiskLog {
     /// As [`DiskLog::read`] where the bytes are in memory, else `None` at once.
     #[must_use]
     pub fn read_if_cached(&self, position: u64, length: u32) -> Option<Bytes> {
-        let size = ENTRY_HEADER + length as usize;
-        self.check_range(position, size as u64).ok()?;
+        let size = self.checked_size(position, length).ok()?;
         if let Some(bytes) = self.ring.get(position, size) {
             return body_of(&bytes, position, Some(length), Trust::Memory).ok();
         }
@@ -217,6 +215,19 @@ impl DiskLog {
             }
             ReadError::Io { position, reason: error.to_string() }
         })
+    }
+
+    /// Bytes of the entry at `position` with a body of `length` bytes, if there can be such a one: no
+    /// memory is taken for any other.
+    fn checked_size(&self, position: u64, length: u32) -> Result<usize, ReadError> {
+        let size = ENTRY_HEADER + length as usize;
+        self.check_range(position, size as u64)?;
+        let room = self.data.file_size() - position % self.data.file_size();
+        if size as u64 > room {
+            let reason = format!("a body of {length} bytes would reach over the end of its file");
+            return Err(ReadError::Damaged { position, reason });
+        }
+        Ok(size)
     }
 
     fn check_range(&self, position: u64, length: u64) -> Result<(), ReadError> {
