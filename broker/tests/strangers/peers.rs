@@ -1,0 +1,140 @@
+//! Peers that are slow, greedy or speak no language.
+
+use std::{net::SocketAddr, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use protocol::{Command, code::request, frame, header::PullMessageRequest};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, timeout},
+};
+
+use crate::rig::{LIMIT, Rig, each, memory, pull_header, send_header, v2};
+
+/// Connections that claim a large frame.
+const CLAIMS: usize = 200;
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.expect("a connection")
+}
+
+/// Reads until the other side closes; gives the number of bytes that came.
+async fn until_closed(stream: &mut TcpStream) -> usize {
+    let mut bytes = [0; 4096];
+    let mut count = 0;
+    loop {
+        match timeout(LIMIT, stream.read(&mut bytes)).await.expect("closed in time") {
+            Ok(0) | Err(_) => return count,
+            Ok(more) => count += more,
+        }
+    }
+}
+
+/// A length alone takes no memory, and its connection is closed by the deadline of a frame, which
+/// is 10 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_that_are_only_claimed_cost_little_and_end() {
+    let rig = Rig::new("").await;
+    rig.others_are_served().await;
+    let before = memory();
+    let begun = Instant::now();
+    let mut claims = Vec::new();
+    for _ in 0..CLAIMS {
+        let mut stream = connect(rig.broker.address()).await;
+        stream.write_all(&(16_777_000_u32).to_be_bytes()).await.expect("written");
+        claims.push(stream);
+    }
+    rig.others_are_served().await;
+    let grown = memory().saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown} bytes for {CLAIMS} connections");
+    for stream in &mut claims {
+        assert_eq!(until_closed(stream).await, 0);
+    }
+    assert!(begun.elapsed() >= Duration::from_secs(9), "{:?}", begun.elapsed());
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_bytes_on_each_port_close_only_their_connection() {
+    let rig = Rig::new("").await;
+    for address in [rig.broker.address(), rig.broker.fast_address()] {
+        each(100, move |number| async move {
+            let mut seed = 0x9E37_79B9_7F4A_7C15_u64 ^ (number as u64) << 32;
+            let bytes: Vec<u8> = (0..512)
+                .map(|_| {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    seed.to_be_bytes()[0]
+                })
+                .collect();
+            let mut stream = connect(address).await;
+            // The other side may have closed at the first byte.
+            drop(stream.write_all(&bytes).await);
+            drop(stream.shutdown().await);
+            until_closed(&mut stream).await;
+        })
+        .await;
+        for first in
+            [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 4], &[0xFF; 64], &[0, 0, 0, 4, 0, 0, 0, 9]]
+        {
+            let mut stream = connect(address).await;
+            stream.write_all(first).await.expect("written");
+            drop(stream.shutdown().await);
+            assert_eq!(until_closed(&mut stream).await, 0);
+        }
+    }
+    rig.end().await;
+}
+
+/// Pulls of a megabyte each, whose answers nobody reads: the broker stops to read from such a
+/// peer, keeps what the marks of its connection allow, and serves others.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_do_not_pile_up() {
+    let rig = Rig::new("maxTransferBytesOnMessageInMemory=4194304\n").await;
+    let body = Bytes::from(vec![b'x'; 1 << 20]);
+    for _ in 0..4 {
+        assert_eq!(rig.ask(v2(&send_header("large", ""), body.clone())).await.code, 0);
+    }
+    let before = memory();
+    let mut burst = BytesMut::new();
+    for opaque in 0..2000 {
+        let mut pull = Command::request_with(request::PULL_MESSAGE, &pull_header("large", 0));
+        pull.opaque = opaque;
+        frame::encode(&pull, &mut burst);
+    }
+    let mut peers = Vec::new();
+    for _ in 0..4 {
+        let mut stream = connect(rig.broker.address()).await;
+        // It is not read to the end, so that the rest of the burst cannot be written.
+        drop(timeout(Duration::from_millis(200), stream.write_all(&burst)).await);
+        peers.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    rig.others_are_served().await;
+    let grown = memory().saturating_sub(before);
+    assert!(grown < 128 << 20, "{grown} bytes for 4 peers that asked for 32 GB");
+    drop(peers);
+    rig.end().await;
+}
+
+/// A pull may ask to wait for ever; it is answered by the next message, or when its client leaves.
+#[tokio::test(flavor = "multi_thread")]
+async fn pulls_that_wait_for_ever_are_woken_and_forgotten() {
+    let rig = Rig::new("").await;
+    assert_eq!(rig.ask(v2(&send_header("quiet", ""), Bytes::from_static(b"m"))).await.code, 0);
+    let connection = rig.client.connection(&rig.address()).await.expect("a connection");
+    let waits = |suspend_timeout_millis: i64| {
+        let header =
+            PullMessageRequest { sys_flag: 6, suspend_timeout_millis, ..pull_header("quiet", 1) };
+        connection.call(Command::request_with(request::PULL_MESSAGE, &header), LIMIT)
+    };
+    let at_once = waits(i64::MIN);
+    let held: Vec<_> = (0..100).map(|_| waits(i64::MAX)).collect();
+    assert_ne!(timeout(LIMIT, at_once).await.expect("in time").expect("an answer").code, 0);
+    rig.others_are_served().await;
+    assert_eq!(rig.ask(v2(&send_header("quiet", ""), Bytes::from_static(b"m"))).await.code, 0);
+    for held in held {
+        assert_eq!(timeout(LIMIT, held).await.expect("in time").expect("an answer").code, 0);
+    }
+    rig.end().await;
+}
