@@ -231,11 +231,36 @@ impl Broker {
         });
     }
 
+    /// The topics of groups in a heartbeat, made where they are missing: written and registered
+    /// once for all, for a heartbeat may name thousands of groups.
+    pub(crate) async fn ensure_topics(
+        self: &Arc<Self>,
+        topics: Vec<Topic>,
+    ) -> Result<(), Rejection> {
+        let broker = Arc::clone(self);
+        let made = tokio::task::spawn_blocking(move || broker.topics.make_all(topics)).await;
+        let made = made.map_err(|_panicked| {
+            Rejection::new(response::SYSTEM_ERROR, "the topics could not be made; see the log")
+        })??;
+        if made > 0 {
+            tracing::info!(count = made, "topics of groups were made");
+            self.register().await;
+        }
+        Ok(())
+    }
+
+    /// Whether a topic follows from a group: the number of groups has its own bound. The name alone
+    /// proves nothing, for anybody may send to it.
+    fn is_of_group(&self, topic: &Topic) -> bool {
+        let name = &topic.topic_name;
+        let group =
+            name::group_of_retry_topic(name).or_else(|| name.strip_prefix(name::DLQ_PREFIX));
+        group.is_some_and(|group| self.groups.find(group).is_some())
+    }
+
     fn make_topic(&self, topic: Topic) -> Result<(Arc<Topic>, bool), Rejection> {
-        // Retry and dead-letter topics follow from groups, whose number has its own bound.
-        let of_group = name::group_of_retry_topic(&topic.topic_name).is_some()
-            || topic.topic_name.starts_with("%DLQ%");
-        let bound = if of_group { usize::MAX } else { self.config().max_topics as usize };
+        let bound =
+            if self.is_of_group(&topic) { usize::MAX } else { self.config().max_topics as usize };
         let (topic, made) = self.topics.get_or_make(topic, bound)?;
         if made {
             tracing::info!(

@@ -184,6 +184,24 @@ impl Topics {
         Ok((self.get(&topic.topic_name).unwrap_or(topic), made))
     }
 
+    /// Makes those of the topics that are missing, with one writing of the table; gives how many.
+    ///
+    /// # Errors
+    /// The table cannot be written; none is made then.
+    pub(crate) fn make_all(&self, topics: Vec<TopicConfig>) -> Result<usize, TopicsError> {
+        let mut made = 0;
+        self.change(|table| {
+            for topic in topics {
+                if !table.topics.contains_key(&topic.topic_name) {
+                    table.topics.insert(topic.topic_name.clone(), Arc::new(topic));
+                    made += 1;
+                }
+            }
+            Ok(made > 0)
+        })?;
+        Ok(made)
+    }
+
     /// Removes a topic; gives whether there was one.
     ///
     /// # Errors

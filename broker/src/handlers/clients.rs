@@ -30,6 +30,12 @@ const MAX_GROUPS: usize = 10_000;
 /// The longest body of a heartbeat, in bytes.
 const MAX_BODY: usize = 4 << 20;
 
+/// The longest client id, in bytes: address, instance, unit and stream.
+pub(crate) const MAX_CLIENT_ID: usize = 1024;
+
+/// The longest name of a producer group, in bytes. Clients allow 255 characters.
+const MAX_PRODUCER_GROUP: usize = 255;
+
 /// Code 34. Answered once the retry topics of new groups are registered at the name servers, so
 /// that the consumer's next look at its routes finds them.
 pub(crate) fn heartbeat(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
@@ -108,6 +114,10 @@ fn decode(call: &Call) -> Result<HeartbeatData, Rejection> {
             "heartbeat of {groups} groups, at most {MAX_GROUPS} are taken"
         )));
     }
+    check_length("client id", &heartbeat.client_id, MAX_CLIENT_ID)?;
+    for producer in &heartbeat.producer_data_set {
+        check_length("producer group", &producer.group_name, MAX_PRODUCER_GROUP)?;
+    }
     for consumer in &heartbeat.consumer_data_set {
         let (group, topics) = (&consumer.group_name, consumer.subscription_data_set.len());
         if topics > MAX_TOPICS {
@@ -117,6 +127,17 @@ fn decode(call: &Call) -> Result<HeartbeatData, Rejection> {
         }
     }
     Ok(heartbeat)
+}
+
+/// Refuses a name that is kept as long as its client is online, and is too long for that.
+pub(crate) fn check_length(kind: &str, name: &str, limit: usize) -> Result<(), Rejection> {
+    if name.len() <= limit {
+        return Ok(());
+    }
+    let start: String = name.chars().take(64).collect();
+    let length = name.len();
+    let remark = format!("{kind} {start:?}... has {length} bytes, at most {limit} are taken");
+    Err(Rejection::new(response::INVALID_PARAMETER, remark))
 }
 
 /// The group of a consumer; `None` where it may not be made, which Java passes over in silence.
@@ -162,9 +183,7 @@ fn answer(
     }
     let broker = Arc::clone(broker);
     call.answer_with(async move {
-        for topic in retry_topics {
-            broker.ensure_topic(topic).await?;
-        }
+        broker.ensure_topics(retry_topics).await?;
         Ok(answer)
     })
 }

@@ -12,6 +12,7 @@ use protocol::{
         QueryConsumerOffsetResponse, QueryCorrectionOffsetRequest, SearchOffsetRequest,
         SearchOffsetResponse, UpdateConsumerOffsetRequest, UpdateConsumerOffsetResponse,
     },
+    name,
 };
 use store::Boundary;
 
@@ -141,9 +142,15 @@ pub(crate) fn correction(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply,
     )
 }
 
-/// Code 314. Gives one group the offsets of another, on one topic or on all.
+/// Code 314. Gives one group the offsets of another, on one topic or on all. The group that gets
+/// them is made where use makes groups: offsets of names that are no groups would never go away.
 pub(crate) fn clone(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: CloneGroupOffsetRequest = call.header()?;
+    if broker.group(&header.dest_group).is_none() {
+        let group: String = header.dest_group.chars().take(name::MAX_GROUP).collect();
+        let remark = format!("Group {group} not exist! Create it with updateSubGroup");
+        return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
+    }
     let topics = match header.topic.as_deref().map(str::trim) {
         Some(topic) if !topic.is_empty() => [topic.to_owned()].into(),
         _ => broker.offsets.topics_of(&header.src_group),

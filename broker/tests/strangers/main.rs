@@ -5,13 +5,9 @@
 //! beside them a client that goes on sending and receiving. Whatever a broker writes must lie in
 //! its folder, under names that are names of topics.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at the first surprise"
-)]
+#![expect(clippy::expect_used, reason = "a test stops at the first surprise")]
 
+mod claims;
 mod fields;
 mod names;
 mod peers;

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use protocol::{
     Command,
     body::{
-        ConsumerData, HeartbeatData, ProducerData, SubscriptionData, TopicConfigSerializeWrapper,
+        ConsumerData, HeartbeatData, LockBatchResponseBody, ProducerData, SubscriptionData,
+        TopicConfigSerializeWrapper,
     },
     code::{request, response},
 };
@@ -30,12 +31,12 @@ async fn topics(rig: &Rig) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn topics_that_do_not_exist_leave_nothing_behind() {
-    let rig = Rig::new("").await;
+    let rig = Rig::alone("").await;
     rig.others_are_served().await;
     let (before, tables) = (memory(), topics(&rig).await);
     let field = |code: i32, fields: &[(&'static str, String)]| {
         fields.iter().fold(Command::request(code), |request, (name, value)| {
-            request.with_field(*name, value.as_str())
+            request.with_field(name, value.as_str())
         })
     };
     for first in (0..NAMES).step_by(1000) {
@@ -66,8 +67,10 @@ async fn topics_that_do_not_exist_leave_nothing_behind() {
 async fn topics_that_sends_make_stop_at_their_bound() {
     let rig = Rig::new("maxTopics=64\n").await;
     rig.others_are_served().await;
-    let requests = (0..200)
-        .map(|number| v2(&send_header(&format!("t{number}"), ""), Bytes::from_static(b"m")));
+    let kinds = ["", "%RETRY%", "%DLQ%"];
+    let requests = (0..300)
+        .map(|number| format!("{}t{number}", kinds[number % 3]))
+        .map(|topic| v2(&send_header(&topic, ""), Bytes::from_static(b"m")));
     let answers = rig.ask_all(requests.collect()).await;
     let refused: Vec<_> = answers.iter().filter(|answer| answer.code != 0).collect();
     assert!(refused.len() > 100, "{} were refused", refused.len());
@@ -75,7 +78,8 @@ async fn topics_that_sends_make_stop_at_their_bound() {
         let remark = answer.remark.as_deref().unwrap_or_default();
         assert!(remark.contains("maxTopics"), "{answer:?}");
     }
-    assert!(topics(&rig).await <= 64);
+    let made = topics(&rig).await;
+    assert!(made <= 64, "{made} topics, whatever their kind");
     rig.end().await;
 }
 
@@ -108,7 +112,7 @@ fn heartbeat(client: &str, consumers: Vec<String>, producers: Vec<String>) -> Co
 
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_of_heartbeats_stop_at_their_bound() {
-    let rig = Rig::new("maxSubscriptionGroups=64\n").await;
+    let rig = Rig::alone("maxSubscriptionGroups=64\n").await;
     rig.others_are_served().await;
     let tables = topics(&rig).await;
     let before = memory();
@@ -124,5 +128,61 @@ async fn groups_of_heartbeats_stop_at_their_bound() {
     let answer = rig.ask(heartbeat("client", (0..10_001).map(name).collect(), Vec::new())).await;
     assert_eq!(answer.code, response::INVALID_PARAMETER);
     assert!(answer.remark.expect("a remark").contains("10000"));
+    rig.end().await;
+}
+
+/// One heartbeat of thousands of groups makes their retry topics at once, not one by one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heartbeat_of_many_groups_holds_nobody_up() {
+    let rig = Rig::new("").await;
+    rig.others_are_served().await;
+    let tables = topics(&rig).await;
+    let groups = (0..5000).map(|number| format!("g{number}")).collect();
+    let answer = rig.ask(heartbeat("client", groups, Vec::new())).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    assert_eq!(topics(&rig).await, tables + 5000);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_kept_are_short_and_of_what_exists() {
+    let rig = Rig::alone("maxSubscriptionGroups=64\n").await;
+    rig.others_are_served().await;
+    let long = "x".repeat(100_000);
+    let of_client = rig.ask(heartbeat(&long, Vec::new(), vec!["p".into()])).await;
+    let of_group = rig.ask(heartbeat("client", Vec::new(), vec![long.clone()])).await;
+    for (answer, kind) in [(of_client, "client id"), (of_group, "producer group")] {
+        let remark = answer.remark.expect("a remark");
+        assert_eq!(answer.code, response::INVALID_PARAMETER, "{remark}");
+        assert!(
+            remark.contains(kind) && remark.contains("100000") && remark.len() < 300,
+            "{remark}"
+        );
+    }
+    let before = memory();
+    for number in 0..200 {
+        let clone = Command::request(request::CLONE_GROUP_OFFSET)
+            .with_field("srcGroup", "TOOLS_CONSUMER")
+            .with_field("destGroup", format!("{number}{long}"))
+            .with_field("topic", "alive")
+            .with_field("offline", "true");
+        assert_eq!(rig.ask(clone).await.code, response::SUBSCRIPTION_GROUP_NOT_EXIST);
+        let queues = (0..100).map(|queue| {
+            format!(
+                r#"{{"topic":"t{queue}{}","brokerName":"b","queueId":{queue}}}"#,
+                "x".repeat(1000)
+            )
+        });
+        let queues = queues.collect::<Vec<_>>().join(",");
+        let lock = Command::request(request::LOCK_BATCH_MQ).with_body(format!(
+            r#"{{"consumerGroup":"g{number}","clientId":"c","mqSet":[{queues}]}}"#
+        ));
+        let answer = rig.ask(lock).await;
+        assert_eq!(answer.code, 0, "{:?}", answer.remark);
+        let granted = LockBatchResponseBody::decode(&answer.body).expect("a body").lock_ok_mq_set;
+        assert!(granted.is_empty(), "{granted:?}");
+    }
+    let grown = memory().saturating_sub(before);
+    assert!(grown < BUDGET, "{grown} bytes");
     rig.end().await;
 }

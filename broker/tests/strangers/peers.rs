@@ -7,20 +7,17 @@ use protocol::{Command, code::request, frame, header::PullMessageRequest};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::{Instant, timeout},
+    time::timeout,
 };
 
 use crate::rig::{LIMIT, Rig, each, memory, pull_header, send_header, v2};
 
-/// Connections that claim a large frame.
-const CLAIMS: usize = 200;
-
-async fn connect(address: SocketAddr) -> TcpStream {
+pub(crate) async fn connect(address: SocketAddr) -> TcpStream {
     TcpStream::connect(address).await.expect("a connection")
 }
 
 /// Reads until the other side closes; gives the number of bytes that came.
-async fn until_closed(stream: &mut TcpStream) -> usize {
+pub(crate) async fn until_closed(stream: &mut TcpStream) -> usize {
     let mut bytes = [0; 4096];
     let mut count = 0;
     loop {
@@ -29,30 +26,6 @@ async fn until_closed(stream: &mut TcpStream) -> usize {
             Ok(more) => count += more,
         }
     }
-}
-
-/// A length alone takes no memory, and its connection is closed by the deadline of a frame, which
-/// is 10 s.
-#[tokio::test(flavor = "multi_thread")]
-async fn frames_that_are_only_claimed_cost_little_and_end() {
-    let rig = Rig::new("").await;
-    rig.others_are_served().await;
-    let before = memory();
-    let begun = Instant::now();
-    let mut claims = Vec::new();
-    for _ in 0..CLAIMS {
-        let mut stream = connect(rig.broker.address()).await;
-        stream.write_all(&(16_777_000_u32).to_be_bytes()).await.expect("written");
-        claims.push(stream);
-    }
-    rig.others_are_served().await;
-    let grown = memory().saturating_sub(before);
-    assert!(grown < 64 << 20, "{grown} bytes for {CLAIMS} connections");
-    for stream in &mut claims {
-        assert_eq!(until_closed(stream).await, 0);
-    }
-    assert!(begun.elapsed() >= Duration::from_secs(9), "{:?}", begun.elapsed());
-    rig.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,7 +63,7 @@ async fn random_bytes_on_each_port_close_only_their_connection() {
 /// peer, keeps what the marks of its connection allow, and serves others.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_nobody_reads_do_not_pile_up() {
-    let rig = Rig::new("maxTransferBytesOnMessageInMemory=4194304\n").await;
+    let rig = Rig::alone("maxTransferBytesOnMessageInMemory=4194304\n").await;
     let body = Bytes::from(vec![b'x'; 1 << 20]);
     for _ in 0..4 {
         assert_eq!(rig.ask(v2(&send_header("large", ""), body.clone())).await.code, 0);
@@ -122,6 +95,7 @@ async fn answers_that_nobody_reads_do_not_pile_up() {
 async fn pulls_that_wait_for_ever_are_woken_and_forgotten() {
     let rig = Rig::new("").await;
     assert_eq!(rig.ask(v2(&send_header("quiet", ""), Bytes::from_static(b"m"))).await.code, 0);
+    rig.pulled("quiet", 0).await;
     let connection = rig.client.connection(&rig.address()).await.expect("a connection");
     let waits = |suspend_timeout_millis: i64| {
         let header =

@@ -19,13 +19,19 @@ use protocol::{
 };
 use remoting::{Client, ClientOptions};
 use tempfile::TempDir;
-use tokio::task::JoinSet;
+use tokio::{
+    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard},
+    task::JoinSet,
+};
 
 /// Ten times what the slowest answer should take on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// Requests that are under way at a time.
 const WINDOW: usize = 64;
+
+/// Tests run side by side, but for those that measure the memory of the process.
+static MEASURE: RwLock<()> = RwLock::const_new(());
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
@@ -35,10 +41,35 @@ pub(crate) struct Rig {
     pub(crate) client: Client,
     outer: TempDir,
     sent: AtomicUsize,
+    turn: Turn,
+}
+
+/// What keeps tests apart; it is only ever dropped.
+enum Turn {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { guard: RwLockWriteGuard<'static, ()> },
+    Done,
 }
 
 impl Rig {
+    /// Beside other tests.
     pub(crate) async fn new(text: &str) -> Self {
+        Self::start(text, Turn::Shared { _guard: MEASURE.read().await }).await
+    }
+
+    /// While no other test runs, so that memory can be measured.
+    pub(crate) async fn alone(text: &str) -> Self {
+        Self::start(text, Turn::Alone { guard: MEASURE.write().await }).await
+    }
+
+    /// Lets other tests run again.
+    pub(crate) fn measured(&mut self) {
+        if let Turn::Alone { guard } = std::mem::replace(&mut self.turn, Turn::Done) {
+            self.turn = Turn::Shared { _guard: guard.downgrade() };
+        }
+    }
+
+    async fn start(text: &str, turn: Turn) -> Self {
         count_panics();
         let outer = tempfile::tempdir().expect("a folder");
         let standard = concat!(
@@ -54,7 +85,7 @@ impl Rig {
         };
         let broker = Broker::start(options).await.expect("a broker");
         let client = Client::new(ClientOptions::default());
-        Self { broker, client, outer, sent: AtomicUsize::new(0) }
+        Self { broker, client, outer, sent: AtomicUsize::new(0), turn }
     }
 
     pub(crate) fn address(&self) -> String {
@@ -89,21 +120,29 @@ impl Rig {
         let answer = other.call(&self.address(), send, LIMIT).await.expect("an answer");
         assert_eq!(answer.code, 0, "{:?}", answer.remark);
         let offset = answer.field("queueOffset").expect("an offset").parse().expect("a number");
+        let pulled = self.pulled("alive", offset).await;
+        assert!(pulled.contains(&body), "{body} is not in {pulled:?}");
+        other.close();
+        assert_eq!(PANICS.load(Ordering::SeqCst), 0, "something panicked; see the output");
+    }
+
+    /// The bodies of queue 0 from an offset on, once there are some.
+    pub(crate) async fn pulled(&self, topic: &str, offset: i64) -> Vec<String> {
+        let other = Client::new(ClientOptions::default());
         let begun = std::time::Instant::now();
         loop {
-            let pull = Command::request_with(request::PULL_MESSAGE, &pull_header("alive", offset));
+            let pull = Command::request_with(request::PULL_MESSAGE, &pull_header(topic, offset));
             let answer = other.call(&self.address(), pull, LIMIT).await.expect("an answer");
             if answer.code == 0 {
-                let found = protocol::message::record::records(&answer.body)
-                    .any(|view| view.is_ok_and(|view| view.to_record().body == body.as_bytes()));
-                assert!(found, "{body} is not in {answer:?}");
-                break;
+                other.close();
+                return protocol::message::record::records(&answer.body)
+                    .map(|view| view.expect("a record").to_record().body)
+                    .map(|body| String::from_utf8_lossy(&body).into_owned())
+                    .collect();
             }
             assert!(begun.elapsed() < LIMIT, "{answer:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        other.close();
-        assert_eq!(PANICS.load(Ordering::SeqCst), 0, "something panicked; see the output");
     }
 
     /// Stops the broker and looks at what it has written.
@@ -123,7 +162,10 @@ fn count_panics() {
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            PANICS.fetch_add(1, Ordering::SeqCst);
+            // A test that fails does so in a thread of its own, named as the test.
+            if !std::thread::current().name().is_some_and(|name| name.contains("::")) {
+                PANICS.fetch_add(1, Ordering::SeqCst);
+            }
             usual(info);
         }));
     });

@@ -418,6 +418,8 @@ async fn a_queue_is_locked_by_one_client() {
         assert_eq!(answer.code, response::SUCCESS);
         LockBatchResponseBody::decode(&answer.body).unwrap().lock_ok_mq_set.len()
     };
+    assert_eq!(granted(request::LOCK_BATCH_MQ, "c1").await, 0, "no such topic");
+    assert_eq!(peer.send("T", 0, "m").await.code, response::SUCCESS);
     assert_eq!(granted(request::LOCK_BATCH_MQ, "c1").await, 1);
     assert_eq!(granted(request::LOCK_BATCH_MQ, "c2").await, 0);
     let unlocked = peer.call(request::UNLOCK_BATCH_MQ, &[], &body("c1")).await;
