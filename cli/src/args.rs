@@ -1,6 +1,7 @@
 //! The command line: one definition of every command, flag and help text.
 
 mod admin;
+mod bench;
 mod java;
 mod message;
 mod server;
@@ -8,6 +9,10 @@ mod server;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use admin::{AdminArgs, AdminCommand, OffsetsCommand, Place, ResetTo, TopicCommand};
+pub(crate) use bench::{
+    BenchArgs, BenchCommand, BenchConsumeArgs, EndToEndArgs, MeasureArgs, ProduceArgs, Style,
+    TopicsArgs,
+};
 pub(crate) use java::{JavaBrokerArgs, JavaNamesrvArgs};
 pub(crate) use message::{Beginning, ConsumeArgs, SendArgs};
 pub(crate) use server::{
@@ -49,6 +54,8 @@ pub(crate) enum Command {
     Consume(ConsumeArgs),
     /// Look at a cluster and change it
     Admin(AdminArgs),
+    /// Put a load on a cluster and measure it
+    Bench(BenchArgs),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  ledgermq completions bash > ~/.local/share/bash-completion/completions/ledgermq"

@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser};
 
 mod admin;
 mod args;
+mod bench;
 mod config;
 mod consume;
 mod data_lock;
@@ -70,6 +71,7 @@ async fn dispatch(command: Command, level: LogLevel) -> anyhow::Result<()> {
         Command::Standalone(args) => standalone::run(args, level).await,
         Command::Broker(args) => server_commands::broker(args, level).await,
         Command::Namesrv(args) => server_commands::namesrv(args).await,
+        Command::Bench(args) => bench::run(args).await,
         Command::Completions { .. } => Ok(()),
     }
 }

@@ -49,6 +49,23 @@ impl RequestError {
             Self::Call { .. } | Self::Answer { .. } => None,
         }
     }
+
+    /// A short name by which errors of one kind are counted: Java's name of the response code, or
+    /// what happened on the way, as `TIMEOUT`.
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Refused { code, name: "", .. } => format!("CODE_{code}"),
+            Self::Refused { name, .. } => (*name).to_owned(),
+            Self::Answer { .. } => "MALFORMED_ANSWER".to_owned(),
+            Self::Call { cause, .. } => match cause {
+                CallError::Connect { .. } => "NOT_CONNECTED",
+                CallError::Timeout { .. } => "TIMEOUT",
+                CallError::Closed { .. } | CallError::NotOpen { .. } => "CONNECTION_CLOSED",
+                CallError::Overloaded { .. } => "TOO_MANY_CALLS",
+            }
+            .to_owned(),
+        }
+    }
 }
 
 /// What is wrong with an answer's header or body.
@@ -133,6 +150,20 @@ pub enum SendError {
     Stopped(String),
 }
 
+impl SendError {
+    /// A short name by which errors of one kind are counted; see [`RequestError::kind`].
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Failed { cause, .. } => cause.kind(),
+            Self::Malformed { .. } => "MALFORMED_MESSAGE".to_owned(),
+            Self::Route(_) => "NO_ROUTE".to_owned(),
+            Self::NoQueue { .. } => "NO_QUEUE".to_owned(),
+            Self::OutOfTime { .. } => "TIMEOUT".to_owned(),
+            Self::Stopped(_) => "STOPPED".to_owned(),
+        }
+    }
+}
+
 /// Why nothing was pulled.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
@@ -150,6 +181,17 @@ pub enum PullError {
     /// The broker did not give messages.
     #[error(transparent)]
     Request(#[from] RequestError),
+}
+
+impl PullError {
+    /// A short name by which errors of one kind are counted; see [`RequestError::kind`].
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Request(cause) => cause.kind(),
+            Self::Route(_) => "NO_ROUTE".to_owned(),
+            Self::NoBroker { .. } => "NO_BROKER".to_owned(),
+        }
+    }
 }
 
 /// Why an offset could not be read or written.

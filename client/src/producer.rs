@@ -232,6 +232,13 @@ impl Producer {
         queue_id: Option<i32>,
         avoid: Option<&MessageQueue>,
     ) -> Result<MessageQueue, SendError> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let none = || SendError::NoQueue { topic: route.topic.clone(), queue: queue_id };
+        if queue_id.is_none() && avoid.is_none() {
+            // Nearly every message takes this way, so no list is made.
+            let index = usize::try_from(turn % route.writable_count().max(1) as u64);
+            return index.ok().and_then(|index| route.writable_at(index)).ok_or_else(none);
+        }
         let mut queues = route.writable();
         if let Some(id) = queue_id {
             queues.retain(|queue| queue.queue_id == id);
@@ -243,10 +250,9 @@ impl Producer {
                 queues.retain(|queue| queue != failed);
             }
         }
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         match usize::try_from(turn % queues.len().max(1) as u64) {
             Ok(index) if index < queues.len() => Ok(queues.swap_remove(index)),
-            _ => Err(SendError::NoQueue { topic: route.topic.clone(), queue: queue_id }),
+            _ => Err(none()),
         }
     }
 

@@ -20,16 +20,45 @@ impl Route {
     /// The queues that take messages: those of brokers whose master is known and that may be
     /// written, by broker name.
     pub fn writable(&self) -> Vec<MessageQueue> {
-        self.queues(|queue| {
-            let writable =
-                queue.perm & perm::WRITE != 0 && self.master_address(&queue.broker_name).is_some();
-            if writable { queue.write_queue_nums } else { 0 }
-        })
+        self.queues(|queue| self.writable_of(queue))
+    }
+
+    /// Number of the queues that [`Route::writable`] lists, without making the list.
+    pub(crate) fn writable_count(&self) -> usize {
+        self.data.queue_datas.iter().map(|data| self.writable_of(data)).sum()
+    }
+
+    /// The queue at `index` of those that take messages, in the order of the name server's answer.
+    pub(crate) fn writable_at(&self, index: usize) -> Option<MessageQueue> {
+        let mut before = 0;
+        for data in &self.data.queue_datas {
+            let here = self.writable_of(data);
+            if index < before + here {
+                return Some(MessageQueue {
+                    topic: self.topic.clone(),
+                    broker_name: data.broker_name.clone(),
+                    queue_id: i32::try_from(index - before).ok()?,
+                });
+            }
+            before += here;
+        }
+        None
+    }
+
+    fn writable_of(&self, data: &QueueData) -> usize {
+        let writable =
+            data.perm & perm::WRITE != 0 && self.master_address(&data.broker_name).is_some();
+        let queues = if writable { data.write_queue_nums.min(QUEUES_MAX) } else { 0 };
+        usize::try_from(queues).unwrap_or_default()
     }
 
     /// The queues that give messages, by broker name.
     pub fn readable(&self) -> Vec<MessageQueue> {
-        self.queues(|queue| if queue.perm & perm::READ != 0 { queue.read_queue_nums } else { 0 })
+        self.queues(|queue| {
+            let readable = queue.perm & perm::READ != 0;
+            let queues = if readable { queue.read_queue_nums.min(QUEUES_MAX) } else { 0 };
+            usize::try_from(queues).unwrap_or_default()
+        })
     }
 
     /// Address of the broker with id 0 of this name.
@@ -60,14 +89,13 @@ impl Route {
         self.data.broker_datas.iter().find(|broker| broker.broker_name == name)
     }
 
-    fn queues(&self, count: impl Fn(&QueueData) -> i32) -> Vec<MessageQueue> {
+    fn queues(&self, count: impl Fn(&QueueData) -> usize) -> Vec<MessageQueue> {
         let mut datas: Vec<_> = self.data.queue_datas.iter().collect();
         datas.sort_by(|a, b| a.broker_name.cmp(&b.broker_name));
         datas
             .into_iter()
             .flat_map(|data| {
-                // A name server's number is not trusted with memory.
-                (0..count(data).min(QUEUES_MAX)).map(|queue_id| MessageQueue {
+                (0..).take(count(data)).map(|queue_id| MessageQueue {
                     topic: self.topic.clone(),
                     broker_name: data.broker_name.clone(),
                     queue_id,
@@ -79,5 +107,6 @@ impl Route {
 
 /// Broker id of a master (`MixAll.MASTER_ID`).
 pub(crate) const MASTER: i64 = 0;
-/// Queues of one topic on one broker that are used.
+/// Queues of one topic on one broker that are used: a name server's number is not trusted with
+/// memory.
 const QUEUES_MAX: i32 = 65_536;

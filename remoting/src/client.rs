@@ -95,14 +95,20 @@ impl Client {
         connection.call(request, timeout.saturating_sub(begun.elapsed())).await
     }
 
-    /// Sends a request that wants no answer, connecting first where needed.
+    /// Sends a request that wants no answer, connecting first where needed. While much waits to be
+    /// written to the peer, it holds the caller back, since no answer does; a peer that reads
+    /// nothing ends that wait with its connection.
     ///
     /// # Errors
     /// [`CallError::Connect`] and [`CallError::NotOpen`]; a request that is lost later is lost
     /// without a word.
     pub async fn oneway(&self, address: &str, request: Command) -> Result<(), CallError> {
         let timeout = self.options.connect_timeout;
-        self.connect(address, timeout, request.code).await?.oneway(request);
+        let connection = self.connect(address, timeout, request.code).await?;
+        while connection.queued_bytes() > ONEWAY_QUEUED_BYTES && connection.is_open() {
+            tokio::time::sleep(ONEWAY_PAUSE).await;
+        }
+        connection.oneway(request);
         Ok(())
     }
 
@@ -276,6 +282,11 @@ fn split_address(address: &str) -> io::Result<(&str, u16)> {
     if host.is_empty() { Err(invalid()) } else { Ok((host, port)) }
 }
 
+/// Bytes that may wait for one peer before requests without an answer wait, too. It lies far below
+/// [`Limits::outbox_limit_bytes`], at which the connection is closed.
+const ONEWAY_QUEUED_BYTES: usize = 4 << 20;
+/// Time between looks at them.
+const ONEWAY_PAUSE: Duration = Duration::from_millis(1);
 /// Addresses that are remembered without a look at which are still in use.
 const SLOTS_KEPT: usize = 1024;
 

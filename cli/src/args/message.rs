@@ -180,7 +180,7 @@ pub(super) fn time(text: &str) -> Option<i64> {
 }
 
 /// A span such as `3s` or `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let refuse = || format!("{text:?} is no span of time above zero; give one such as 3s or 500ms");
     let span =
         jiff::SignedDuration::from_str(text).map_err(|error| format!("{}: {error}", refuse()))?;

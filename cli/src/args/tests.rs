@@ -125,3 +125,25 @@ fn offsets_are_reset_to_a_place() {
             .contains("is not an offset")
     );
 }
+
+#[test]
+fn a_load_is_bounded_and_has_defaults() {
+    let bench = |words: &[&str]| {
+        let Command::Bench(args) = parse(&[&["bench"], words].concat()) else { panic!() };
+        args
+    };
+    let args = bench(&["produce", "-n", "x:9876", "--json"]);
+    assert_eq!((args.namesrv.as_deref(), args.json), (Some("x:9876"), true));
+    let BenchCommand::Produce(produce) = args.command else { panic!() };
+    assert_eq!((produce.style, produce.senders, produce.window), (Style::Async, 1, 1000));
+    assert_eq!((produce.body, produce.queues, produce.measure.repeat), (1024, None, 1));
+    let args = bench(&["e2e", "--rate", "5000", "--warmup", "0", "--duration", "1m"]);
+    let BenchCommand::E2e(e2e) = args.command else { panic!() };
+    assert_eq!(
+        (e2e.rate, e2e.measure.warmup.as_secs(), e2e.measure.duration.as_secs()),
+        (5000, 0, 60)
+    );
+    assert!(refusal(&["bench", "e2e", "--body", "15"]).contains("15 is not in 16"));
+    assert!(refusal(&["bench", "produce", "--duration", "0s"]).contains("above zero"));
+    assert!(refusal(&["bench", "produce", "--style", "fast"]).contains("oneway"));
+}
