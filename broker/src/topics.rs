@@ -18,13 +18,14 @@ use store::config_file::{ConfigFile, JavaText, LoadConfigError, java_text};
 use crate::{clock, config::BrokerConfig};
 
 pub(crate) use protocol::body::TopicConfig as Topic;
-pub(crate) use system::{SCHEDULE_TOPIC, check_kind, is_journal, read_write, refuses_sends};
+pub(crate) use protocol::name::SCHEDULE_TOPIC;
+pub(crate) use system::{check_kind, is_journal, read_write, refuses_sends};
 
 /// Values of `topicFilterType` (`TopicFilterType.java`).
 pub(crate) const SINGLE_TAG: &str = "SINGLE_TAG";
 /// A message has several tags; they are still hashed as one text.
 pub(crate) const MULTI_TAG: &str = "MULTI_TAG";
-const TEMPLATE: &str = "TBW102";
+const TEMPLATE: &str = name::AUTO_CREATE_TOPIC_KEY_TOPIC;
 
 /// All topics of this broker.
 #[derive(Debug)]

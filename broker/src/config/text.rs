@@ -130,7 +130,14 @@ impl BrokerConfig {
         for (name, value) in pairs(text)? {
             match find(&name) {
                 Some(key) if key.change == Change::Hot => key.set(&mut loaded.config, &value)?,
-                Some(_) => return Err(ConfigError::Fixed(name)),
+                // Tools write back what they have read; that changes nothing.
+                Some(key) => {
+                    let mut same = self.clone();
+                    key.set(&mut same, &value)?;
+                    if same != *self {
+                        return Err(ConfigError::Fixed(name));
+                    }
+                }
                 None if nearest::names().any(|known| known == name) => {
                     return Err(ConfigError::Fixed(name));
                 }

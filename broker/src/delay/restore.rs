@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
-use protocol::message::{
-    properties::{self, key},
-    record::{self, MessageRecord, RecordError},
+use protocol::{
+    message::{
+        properties::{self, key},
+        record::{self, MessageRecord, RecordError},
+    },
+    name,
 };
-
-const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
 
 /// Why a delayed message cannot be delivered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +31,7 @@ pub(super) fn restore(bytes: &[u8], store_host: SocketAddr) -> Result<MessageRec
     properties.remove(key::DELAY);
     let topic =
         properties.remove(key::REAL_TOPIC).ok_or(RestoreError::Property(key::REAL_TOPIC))?;
-    if topic == HALF_TOPIC {
+    if topic == name::TRANS_HALF_TOPIC {
         return Err(RestoreError::Half);
     }
     record.topic = topic;

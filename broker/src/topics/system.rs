@@ -3,33 +3,20 @@
 use protocol::{
     body::TopicConfig,
     message::sys_flag::{perm, topic::UNIT},
+    name,
 };
 
 use super::TEMPLATE;
-use crate::config::BrokerConfig;
-
-/// Delayed messages until they are due; one queue for each level.
-pub(crate) const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
-const JOURNAL: &str = "rmq_sys_LEDGERMQ_JOURNAL";
-
-/// Where no producer may send (`TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET`).
-const NO_SENDS: [&str; 6] = [
-    SCHEDULE_TOPIC,
-    "RMQ_SYS_TRANS_HALF_TOPIC",
-    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-    "TRANS_CHECK_MAX_TIME_TOPIC",
-    "SELF_TEST_TOPIC",
-    "OFFSET_MOVED_EVENT",
-];
+use crate::{config::BrokerConfig, dledger_log::JOURNAL_TOPIC};
 
 /// Whether no producer may send to a topic.
 pub(crate) fn refuses_sends(topic: &str) -> bool {
-    NO_SENDS.contains(&topic) || is_journal(topic)
+    name::is_not_allowed_send_topic(topic) || is_journal(topic)
 }
 
 /// Whether a topic is the broker's own journal, which no client sees.
 pub(crate) fn is_journal(topic: &str) -> bool {
-    topic == JOURNAL
+    topic == JOURNAL_TOPIC
 }
 
 /// Names the attribute of a topic by which its messages would have to be stored in a way that does
@@ -65,18 +52,18 @@ pub(super) fn topics(config: &BrokerConfig) -> Vec<TopicConfig> {
     let inherit = |enabled| perm::INHERIT | if enabled { perm::READ | perm::WRITE } else { 0 };
     let levels = i32::try_from(config.message_delay_level.highest()).unwrap_or(i32::MAX);
     let mut topics = vec![
-        topic("SELF_TEST_TOPIC", 1),
-        topic("BenchmarkTest", 1024),
+        topic(name::SELF_TEST_TOPIC, 1),
+        topic(name::BENCHMARK_TOPIC, 1024),
         with_perm(cluster, 16, inherit(config.cluster_topic_enable)),
         with_perm(broker, 1, inherit(config.broker_topic_enable)),
-        topic("OFFSET_MOVED_EVENT", 1),
-        topic(SCHEDULE_TOPIC, levels),
+        topic(name::OFFSET_MOVED_EVENT, 1),
+        topic(name::SCHEDULE_TOPIC, levels),
         topic(&format!("{cluster}_REPLY_TOPIC"), 1),
         topic(&format!("rmq_sys_REVIVE_LOG_{cluster}"), 8),
         with_perm(&format!("rmq_sys_SYNC_BROKER_MEMBER_{broker}"), 1, perm::INHERIT),
-        topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),
-        topic("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1),
-        topic("rmq_sys_wheel_timer", 1),
+        topic(name::TRANS_HALF_TOPIC, 1),
+        topic(name::TRANS_OP_HALF_TOPIC, 1),
+        topic(name::TIMER_TOPIC, 1),
     ];
     if config.auto_create_topic_enable {
         let queues = i32::try_from(config.default_topic_queue_nums).unwrap_or(i32::MAX);
@@ -91,9 +78,9 @@ pub(super) fn topics(config: &BrokerConfig) -> Vec<TopicConfig> {
 /// The names that belong to the broker, whether the topics exist or not.
 pub(super) fn names(config: &BrokerConfig) -> Vec<String> {
     let mut names: Vec<String> = topics(config).into_iter().map(|topic| topic.topic_name).collect();
-    for name in [TEMPLATE, "RMQ_SYS_TRACE_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"] {
-        if !names.iter().any(|present| present == name) {
-            names.push(name.to_owned());
+    for fixed in [TEMPLATE, name::TRACE_TOPIC, name::TRANS_CHECK_MAX_TIME_TOPIC] {
+        if !names.iter().any(|present| present == fixed) {
+            names.push(fixed.to_owned());
         }
     }
     names.sort_unstable();
