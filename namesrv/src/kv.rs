@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 /// The namespace of queue orders by topic (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`).
 pub const ORDER_TOPIC_CONFIG: &str = "ORDER_TOPIC_CONFIG";
 
+/// The most bytes of names and values: every change writes all of them.
+const MAX_BYTES: usize = 16 << 20;
+
 /// Values of one namespace by key.
 pub type Namespace = BTreeMap<String, String>;
 
@@ -41,6 +44,11 @@ pub enum KvError {
         /// What is wrong with it.
         cause: String,
     },
+    /// There is no room for one more value.
+    #[error(
+        "the values of the name server would take {0} bytes, at most {MAX_BYTES} are kept; delete some"
+    )]
+    Full(usize),
     /// It cannot be written; the change was not made.
     #[error("cannot write {}: {error}; the value was not changed", path.display())]
     Write {
@@ -76,8 +84,12 @@ impl KvConfig {
     /// Sets a value, on disk first.
     ///
     /// # Errors
-    /// [`KvError::Write`].
+    /// [`KvError::Write`], and [`KvError::Full`] where the values would grow beyond their bound.
     pub fn put(&mut self, namespace: &str, key: &str, value: &str) -> Result<(), KvError> {
+        let bytes = self.bytes() + namespace.len() + key.len() + value.len();
+        if bytes > MAX_BYTES {
+            return Err(KvError::Full(bytes));
+        }
         self.change(|namespaces| {
             let values = namespaces.entry(namespace.to_owned()).or_default();
             values.insert(key.to_owned(), value.to_owned());
@@ -104,6 +116,13 @@ impl KvConfig {
     /// All values of a namespace, or `None` when it never had one.
     pub fn namespace(&self, namespace: &str) -> Option<&Namespace> {
         self.namespaces.get(namespace)
+    }
+
+    fn bytes(&self) -> usize {
+        let of_values = |values: &Namespace| -> usize {
+            values.iter().map(|(key, value)| key.len() + value.len()).sum()
+        };
+        self.namespaces.iter().map(|(name, values)| name.len() + of_values(values)).sum()
     }
 
     fn change(
@@ -234,6 +253,18 @@ mod tests {
         File::create(backup_of(&path)).expect("emptied");
         let error = KvConfig::load(Some(path)).expect_err("damaged").to_string();
         assert!(error.contains("kvConfig.json") && error.contains("move it away"), "{error}");
+    }
+
+    #[test]
+    fn values_beyond_the_bound_are_refused_until_some_are_deleted() {
+        let mut kv = KvConfig::load(None).expect("no file");
+        let value = "v".repeat(MAX_BYTES / 2);
+        kv.put("ns", "a", &value).expect("room");
+        let error = kv.put("ns", "b", &value).expect_err("no room");
+        assert!(matches!(error, KvError::Full(_)), "{error}");
+        assert!(error.to_string().contains("delete some"), "{error}");
+        kv.delete("ns", "a").expect("in memory");
+        kv.put("ns", "b", &value).expect("room again");
     }
 
     #[test]

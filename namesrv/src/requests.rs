@@ -11,6 +11,7 @@ use protocol::code::{request as codes, response};
 use protocol::header::HeaderError;
 
 use crate::core::{Call, Core};
+use crate::route_table::Full;
 
 /// Serves one request.
 pub(crate) type Serve = fn(&Core, &Call<'_>) -> Answer;
@@ -43,6 +44,13 @@ impl From<HeaderError> for Rejection {
 impl From<BodyError> for Rejection {
     fn from(error: BodyError) -> Self {
         Self::error(error.to_string())
+    }
+}
+
+impl From<Full> for Rejection {
+    fn from(full: Full) -> Self {
+        tracing::warn!(%full, "a registration is refused");
+        Self::error(full.to_string())
     }
 }
 

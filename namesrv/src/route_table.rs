@@ -4,6 +4,7 @@
 //! numbers. The rules are those of Java's `RouteInfoManager`, so that its brokers and clients see
 //! no difference.
 
+mod bounds;
 mod liveness;
 mod permission;
 mod queries;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use protocol::body::{BrokerData, DataVersion, QueueData, TopicQueueMappingInfo};
 
+pub use self::bounds::Full;
 pub use self::liveness::Expired;
 pub use self::register::{DEFAULT_TIMEOUT, Refused, Registered, Registration};
 

@@ -46,11 +46,13 @@ pub(super) fn register(core: &Core, call: &Call<'_>) -> Answer {
         connection: call.connection,
     };
     let name = registration.broker_name.clone();
-    let registered =
-        core.table_mut().register(registration, call.now, core.rules()).map_err(|refused| {
-            tracing::warn!(%refused, "registration refused");
-            Rejection::error("register broker failed")
-        })?;
+    let mut table = core.table_mut();
+    table.check_room(&registration)?;
+    let registered = table.register(registration, call.now, core.rules()).map_err(|refused| {
+        tracing::warn!(%refused, "registration refused");
+        Rejection::error("register broker failed")
+    })?;
+    drop(table);
     tracing::debug!(broker = name, "registered");
     let header = RegisterBrokerResponse {
         ha_server_addr: registered.ha_address,

@@ -61,7 +61,9 @@ pub(super) fn delete_topic(core: &Core, call: &Call<'_>) -> Answer {
 pub(super) fn register_topic(core: &Core, call: &Call<'_>) -> Answer {
     let header: RegisterTopicRequest = call.request.header()?;
     let route = TopicRouteData::decode(&call.request.body)?;
-    if let Err(broker) = core.table_mut().register_topic(&header.topic, route.queue_datas) {
+    let mut table = core.table_mut();
+    table.check_room_for_topic(&header.topic)?;
+    if let Err(broker) = table.register_topic(&header.topic, route.queue_datas) {
         tracing::warn!(topic = header.topic, broker, "a topic of an unknown broker is passed over");
     }
     Ok(success(call))
