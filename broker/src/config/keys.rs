@@ -197,7 +197,7 @@ keys! {
     }
     "Store" {
         "storePathRootDir" store_path_root_dir: String = String::new(), "", fixed important,
-            "Folder of all data; empty: $HOME/store. The log lies in its dledger-<dLegerSelfId>.";
+            "Folder of all data; empty: $HOME/store. The log lies in its `dledger-<dLegerSelfId>`.";
         "mappedFileSizeCommitLog" mapped_file_size_commit_log: u64 = 1_073_741_824, "bytes" [65536, 1_073_741_824], fixed,
             "Length of one data file of the log. All members of a group must have the same.";
         "mappedFileSizeConsumeQueue" mapped_file_size_consume_queue: u64 = 6_000_000, "bytes" [20, 1_073_741_820], fixed,
