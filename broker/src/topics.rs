@@ -218,7 +218,7 @@ impl Topics {
         wanted: &Wanted<'_>,
         config: &BrokerConfig,
     ) -> Option<TopicConfig> {
-        if self.is_system(wanted.topic) {
+        if is_journal(wanted.topic) {
             return None;
         }
         if wanted.template == TEMPLATE && !config.auto_create_topic_enable {

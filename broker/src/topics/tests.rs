@@ -55,7 +55,9 @@ fn automatic_creation_follows_the_template_and_the_bound() {
     assert_eq!((made.read_queue_nums, made.write_queue_nums, made.perm), (4, 4, 6));
     assert!(topics.by_template(&wanted("T", "BenchmarkTest"), &config()).is_none());
     assert!(topics.by_template(&wanted("T", "missing"), &config()).is_none());
-    assert!(topics.by_template(&wanted("rmq_sys_x", "TBW102"), &config()).is_none());
+    assert!(topics.by_template(&wanted("rmq_sys_LEDGERMQ_JOURNAL", "TBW102"), &config()).is_none());
+    let trace = topics.by_template(&wanted("RMQ_SYS_TRACE_TOPIC", "TBW102"), &config());
+    assert!(trace.is_some(), "clients with tracing on make their topic by sending, as in Java");
     let off = BrokerConfig { auto_create_topic_enable: false, ..config() };
     assert!(topics.by_template(&wanted("T", "TBW102"), &off).is_none());
     topics.get_or_make(made, 5).expect_err("more than five topics exist");
