@@ -15,6 +15,7 @@ mod clients;
 mod config;
 mod delay;
 mod fixture;
+mod known_faults;
 mod malformed;
 mod pull;
 mod send;
