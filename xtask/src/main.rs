@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask ci`, `fix`, `tidy`, `docs`.
+//! Development tasks: `cargo xtask ci`, `fix`, `tidy`, `docs`, `bench`.
 #![expect(clippy::print_stdout, reason = "a command line tool reports on its standard output")]
 
 mod stages;
@@ -42,6 +42,26 @@ enum Task {
     Tidy,
     /// Writes the documents that are derived from tables in the sources.
     Docs,
+    /// Measures our broker and another one in turn on this machine, by `ledgermq bench`, and writes
+    /// the ratios into docs/performance.md if nothing else was busy meanwhile.
+    Bench {
+        /// The other broker.
+        #[arg(long)]
+        compare: Peer,
+        /// Rounds; both brokers start anew in each.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+        rounds: u32,
+        /// Measured seconds of each load.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
+        seconds: u32,
+    },
+}
+
+/// A broker to compare with.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Peer {
+    /// Apache RocketMQ 5.5.0, from Maven Central; needs a JDK and Maven.
+    Apache,
 }
 
 fn main() -> ExitCode {
@@ -67,6 +87,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fix => fix(&root),
         Task::Tidy => tidy::run(&root),
         Task::Docs => docs(&root),
+        Task::Bench { compare: Peer::Apache, rounds, seconds } => bench(&root, rounds, seconds),
     }
 }
 
@@ -98,6 +119,14 @@ fn docs(root: &Path) -> Result<()> {
     file.write_all(&made.stdout).with_context(|| format!("writing {}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())
+}
+
+/// The comparison itself is an example of `interop`, which knows how to start both brokers.
+fn bench(root: &Path, rounds: u32, seconds: u32) -> Result<()> {
+    cargo(root, &["build", "--release", "--package", "ledgermq", "--bin", "ledgermq"])?;
+    let (rounds, seconds) = (rounds.to_string(), seconds.to_string());
+    let example = ["run", "--quiet", "--package", "interop", "--example", "compare", "--"];
+    cargo(root, &[&example[..], &[&rounds, &seconds]].concat())
 }
 
 /// Runs cargo with `arguments` in `root` and waits for it.

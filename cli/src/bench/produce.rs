@@ -55,8 +55,8 @@ pub(super) async fn run(
     let ((), ended) = tokio::join!(watch(&load.windows, "messages", &mut signals), ended);
     ended?;
     let mut facts = facts(args);
+    facts["messagesInAll"] = json!(load.windows.totals().0);
     if let Some(stored) = stored {
-        facts["sentInAll"] = json!(load.windows.totals().0);
         facts["storedInAll"] = json!(stored.end().await?);
     }
     for producer in producers {

@@ -10,6 +10,7 @@
 //! `cargo xtask ci` runs them. See docs/testing.md.
 #![expect(clippy::print_stdout, reason = "tests report on standard output")]
 
+pub mod comparison;
 pub mod folder;
 pub mod ledger;
 pub mod libraries;
@@ -18,6 +19,7 @@ pub mod process;
 pub mod question;
 pub mod suite;
 pub mod toolchain;
+pub mod usage;
 
 /// Version of the Apache broker and name server that run beside ours.
 pub const APACHE: &str = "5.5.0";

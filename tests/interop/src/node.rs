@@ -21,6 +21,10 @@ use crate::{
 /// How long a server may take until it serves.
 const READY: Duration = Duration::from_secs(90);
 
+/// Flags of a JVM that starts quickly and stays small.
+pub const SMALL_JVM: &[&str] =
+    &["-Xmx512m", "-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=512m", "-XX:TieredStopAtLevel=1"];
+
 /// Request code GET_BROKER_CLUSTER_INFO.
 const CLUSTER_INFO: i32 = 106;
 
@@ -76,7 +80,9 @@ impl NameServer {
                 let text = format!("listenPort={port}\nbindAddress=127.0.0.1\n");
                 let conf = write(folder, "namesrv.conf", &text)?;
                 let main = "org.apache.rocketmq.namesrv.NamesrvStartup";
-                java_server("rocketmq-namesrv", version, main, folder, &conf)?
+                let program =
+                    Program { artifact: "rocketmq-namesrv", version, main, jvm: SMALL_JVM };
+                java_server(&program, folder, &conf)?
             }
         };
         let mut process = Process::start("name server", &mut command, folder)?;
@@ -113,6 +119,8 @@ pub struct BrokerOptions {
     pub store: PathBuf,
     /// Whether Apache's broker runs on DLedger too. Ours always does.
     pub dledger: bool,
+    /// Flags of the JVM of Apache's broker.
+    pub jvm: &'static [&'static str],
     /// Further keys.
     pub keys: Vec<(&'static str, String)>,
 }
@@ -129,7 +137,13 @@ impl BrokerOptions {
         // The transaction case waits for checks.
         keys.push(("transactionTimeOut", "3000".into()));
         keys.push(("transactionCheckInterval", "3000".into()));
-        Ok(Self { port: free_ports(5)?, store: store.to_path_buf(), dledger: false, keys })
+        Ok(Self {
+            port: free_ports(5)?,
+            store: store.to_path_buf(),
+            dledger: false,
+            jvm: SMALL_JVM,
+            keys,
+        })
     }
 
     /// As [`BrokerOptions::new`], on DLedger and with files of `file_size` bytes: what a store
@@ -198,7 +212,9 @@ impl Broker {
             }
             Product::Apache(version) => {
                 let main = "org.apache.rocketmq.broker.BrokerStartup";
-                java_server("rocketmq-broker", version, main, folder, &conf)?
+                let jvm = options.jvm;
+                let program = Program { artifact: "rocketmq-broker", version, main, jvm };
+                java_server(&program, folder, &conf)?
             }
         };
         let mut process = Process::start("broker", &mut command, folder)?;
@@ -252,20 +268,22 @@ fn answers_cluster(port: u16) -> bool {
     question::ask(port, CLUSTER_INFO, &json!({})).is_ok_and(listed)
 }
 
-fn java_server(
-    artifact: &str,
-    version: &str,
-    main: &str,
-    folder: &Path,
-    conf: &Path,
-) -> Result<Command> {
+/// A server of Apache's.
+struct Program<'a> {
+    artifact: &'a str,
+    version: &'a str,
+    main: &'a str,
+    /// Flags of the JVM.
+    jvm: &'a [&'a str],
+}
+
+fn java_server(program: &Program<'_>, folder: &Path, conf: &Path) -> Result<Command> {
     let home = folder.display();
     let mut command = Command::new("java");
-    command.args(libraries::OPENS).arg("-Xmx512m");
-    command.args(["-XX:+UseSerialGC", "-XX:MaxDirectMemorySize=512m", "-XX:TieredStopAtLevel=1"]);
+    command.args(libraries::OPENS).args(program.jvm);
     command.arg(format!("-Duser.home={home}")).arg("-Djava.net.preferIPv4Stack=true");
-    command.arg("-cp").arg(libraries::class_path(artifact, version)?);
-    command.arg(main).arg("-c").arg(conf).env("ROCKETMQ_HOME", folder);
+    command.arg("-cp").arg(libraries::class_path(program.artifact, program.version)?);
+    command.arg(program.main).arg("-c").arg(conf).env("ROCKETMQ_HOME", folder);
     Ok(command)
 }
 
