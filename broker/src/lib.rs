@@ -36,4 +36,4 @@ mod topics;
 pub use broker::Broker;
 pub use figures::Figures;
 pub use requests::RequestFigures;
-pub use start::{BrokerOptions, RunningBroker, StartError};
+pub use start::{BrokerOptions, RunningBroker, StartError, StopError};

@@ -59,6 +59,11 @@ pub enum StartError {
     NotElected(Duration),
 }
 
+/// The log could not be closed in order: on a full or failing disk, say.
+#[derive(Debug, thiserror::Error)]
+#[error("the log did not stop in order; the next start recovers it: {0}")]
+pub struct StopError(String);
+
 /// A broker that serves.
 #[derive(Debug)]
 pub struct RunningBroker {
@@ -181,7 +186,10 @@ impl RunningBroker {
 
     /// Unregisters, takes no more sends, lets those that are under way end, answers what waits,
     /// stops listening, writes the tables and closes the store.
-    pub async fn shutdown(mut self) {
+    ///
+    /// # Errors
+    /// See [`StopError`]; the next start recovers.
+    pub async fn shutdown(mut self) -> Result<(), StopError> {
         self.broker.unregister().await;
         self.tasks.shutdown().await;
         self.broker.stopping.store(true, Ordering::Release);
@@ -197,12 +205,12 @@ impl RunningBroker {
                 tracing::error!("the delivery of delayed messages ended by a panic");
             }
             tasks::write_tables(&broker);
-            opened.close(&broker);
+            opened.close(&broker)
         });
-        if closed.await.is_err() {
-            tracing::error!("closing the store ended by a panic; the next start recovers");
-        }
+        let closed = closed.await.unwrap_or_else(|panic| Err(panic.to_string()));
+        closed.map_err(StopError)?;
         tracing::info!("stopped");
+        Ok(())
     }
 }
 

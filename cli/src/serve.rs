@@ -140,26 +140,28 @@ impl Server {
                 *known = Some(format!("{error:#}"));
             }
         }
-        self.stop(signals).await?;
-        reason.map(|_name| ())
+        let stopped = self.stop(signals).await;
+        // A log that failed cannot close in order either: what failed first is told.
+        reason?;
+        stopped
     }
 
     /// Stops within a bounded time; a second signal ends it at once.
     async fn stop(self, mut signals: StopSignals) -> anyhow::Result<()> {
         let stopped = tokio::select! {
-            stopped = tokio::time::timeout(DRAIN, self.running.shutdown()) => stopped.is_ok(),
+            stopped = tokio::time::timeout(DRAIN, self.running.shutdown()) => stopped,
             name = signals.received() => bail!("{name} came again; the next start recovers the log"),
         };
         if let Some(page) = self.page {
             page.stop();
         }
-        if !stopped {
+        let Ok(closed) = stopped else {
             bail!(
                 "the broker did not stop within {} s; the next start recovers the log",
                 DRAIN.as_secs()
             );
-        }
-        Ok(())
+        };
+        Ok(closed?)
     }
 }
 

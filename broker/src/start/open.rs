@@ -160,12 +160,10 @@ impl Opened {
         }
     }
 
-    /// Closes store and log.
-    pub(super) fn close(self, broker: &Broker) {
+    /// Closes store and log; gives the reason why the log did not close in order.
+    pub(super) fn close(self, broker: &Broker) -> Result<(), String> {
         broker.store.shutdown();
-        if let Err(reason) = self.log.shutdown() {
-            tracing::error!(reason, "the log did not stop in order; the next start recovers");
-        }
+        self.log.shutdown()
     }
 }
 

@@ -149,7 +149,7 @@ impl Rig {
     pub(crate) async fn end(self) {
         self.others_are_served().await;
         self.client.close();
-        self.broker.shutdown().await;
+        self.broker.shutdown().await.expect("an orderly stop");
         assert_eq!(entries(self.outer.path()), ["a"]);
         assert_eq!(entries(&self.outer.path().join("a")), ["data"]);
         names_are_sound(&self.outer.path().join("a").join("data"));

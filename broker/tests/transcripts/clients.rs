@@ -220,7 +220,7 @@ async fn members_are_told_of_each_other_until_the_socket_closes() {
     let left = one.call(request::UNREGISTER_CLIENT, &fields, "").await;
     assert_eq!(left.code, response::SUCCESS);
     assert!(one.consumer_ids("G").await.is_err());
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -234,7 +234,7 @@ async fn broadcasting_members_are_not_told() {
     // An answer to a later request comes behind whatever was sent before it.
     assert_eq!(one.consumer_ids("B").await.unwrap(), ["c1", "c2"]);
     assert!(one.inbox.seen.lock().unwrap().is_empty());
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -275,7 +275,7 @@ async fn offsets_are_committed_queried_and_reset() {
     let outside = peer.call(request::INVOKE_BROKER_TO_RESET_OFFSET, &reset, "").await;
     assert_eq!(outside.code, response::SYSTEM_ERROR);
     assert_eq!(remark(&outside), "Target offset 99 not in consume queue range [0-5]");
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -312,7 +312,7 @@ async fn a_reset_is_told_once_by_a_pull_elsewhere_or_by_a_query() {
     assert_eq!(peer.offset("G", "T", "0").await.field("offset"), Some("2"));
     assert_eq!(pull(2).await.code, response::SUCCESS, "it begins where it was sent");
     assert_eq!(peer.commit("G", "T", "0", "3").await.remark, None, "and commits again");
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -332,7 +332,7 @@ async fn a_oneway_commit_is_not_answered_and_offsets_survive_a_restart() {
         }
     }
     assert_eq!(offset.as_deref(), Some("1"));
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
     let folder = rig.folder.path();
     let text = std::fs::read_to_string(folder.join("config/consumerOffset.json")).unwrap();
     assert!(text.contains("\"T@G\":{0:1\n"), "{text}");
@@ -376,7 +376,7 @@ async fn requests_are_handed_on_to_consumers() {
     let fields = [("topic", "T"), ("group", "H")];
     let none = admin.call(request::INVOKE_BROKER_TO_GET_CONSUMER_STATUS, &fields, "").await;
     assert_eq!(none.code, response::SYSTEM_ERROR);
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -401,7 +401,7 @@ async fn the_older_reset_tells_consumers_and_needs_them() {
         .await;
     let gone = admin.call(request::INVOKE_BROKER_TO_RESET_OFFSET, &fields, "").await;
     assert_eq!(gone.code, response::CONSUMER_NOT_ONLINE);
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -425,7 +425,7 @@ async fn a_queue_is_locked_by_one_client() {
     let unlocked = peer.call(request::UNLOCK_BATCH_MQ, &[], &body("c1")).await;
     assert!(unlocked.body.is_empty());
     assert_eq!(granted(request::LOCK_BATCH_MQ, "c2").await, 1);
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -465,7 +465,7 @@ async fn groups_are_made_listed_by_pages_and_deleted() {
     assert_eq!(deleted.code, response::SUCCESS);
     let again = admin.call(request::DELETE_SUBSCRIPTIONGROUP, &fields, "").await;
     assert_eq!(again.code, response::SUCCESS, "always, as Java");
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -498,7 +498,7 @@ async fn tools_see_who_is_connected_and_how_far() {
     assert!(row.last_timestamp > 0);
     let who = admin.call(request::QUERY_TOPIC_CONSUME_BY_WHO, &[("topic", "T")], "").await;
     assert_eq!(&who.body[..], br#"{"groupList":["G"]}"#);
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -530,7 +530,7 @@ async fn statistics_and_runtime_info_are_in_javas_words() {
     assert!((0.0..=1.0).contains(&ratio));
     assert!(table["runtime"].starts_with("[ 0 days, 0 hours, "));
     assert!(table["earliestMessageTimeStamp"].parse::<i64>().unwrap() > 0);
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -555,7 +555,7 @@ async fn a_short_heartbeat_keeps_subscriptions_and_asks_for_unknown_ones() {
     let kept = peer.call(request::QUERY_SUBSCRIPTION_BY_CONSUMER, &fields, "").await;
     assert!(kept.body.starts_with(br#"{"group":"G","subscriptionData":{"#), "{:?}", kept.body);
     assert!(beat(8, false).await);
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -568,7 +568,7 @@ async fn queues_without_a_topic_are_removed_on_demand() {
     let units = peer.call(request::QUERY_CONSUME_QUEUE, &fields, "").await;
     let units = QueryConsumeQueueResponseBody::decode(&units.body).unwrap();
     assert_eq!((units.queue_data.len(), units.max_queue_index), (1, 1), "a topic in use stays");
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }
 
 /// Case 68 of the known faults: whatever the fields are, there is an answer.
@@ -628,5 +628,5 @@ async fn malformed_requests_are_answered() {
     }
     let alive = peer.heartbeat("G", &["T"]).await;
     assert_eq!(alive.code, response::SUCCESS);
-    rig.broker.shutdown().await;
+    rig.broker.shutdown().await.expect("an orderly stop");
 }

@@ -48,7 +48,7 @@ impl Fixture {
     /// Stops the broker in order and starts it again on the same folder.
     pub(crate) async fn restarted(self, text: &str) -> Self {
         self.client.close();
-        self.broker.shutdown().await;
+        self.broker.shutdown().await.expect("an orderly stop");
         Self::on(self.directory, text).await
     }
 

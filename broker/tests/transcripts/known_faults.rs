@@ -67,7 +67,7 @@ async fn damaged_tables_are_read_from_their_backups_or_named() {
     for kind in 0..3 {
         let Fixture { broker, client, directory } = fixture;
         client.close();
-        broker.shutdown().await;
+        broker.shutdown().await.expect("an orderly stop");
         for name in admin {
             damage(&config.join(name), kind);
         }
@@ -84,7 +84,7 @@ async fn damaged_tables_are_read_from_their_backups_or_named() {
     }
     let Fixture { broker, client, directory } = fixture;
     client.close();
-    broker.shutdown().await;
+    broker.shutdown().await.expect("an orderly stop");
     damage(&config.join("topics.json"), 1);
     damage(&config.join("topics.json.bak"), 1);
     let text = "brokerIP1=127.0.0.1\nmappedFileSizeCommitLog=16777216\n";

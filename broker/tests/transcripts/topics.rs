@@ -146,7 +146,7 @@ async fn name_servers_know_a_topic_before_its_maker_does() {
     let master = route.broker_datas[0].broker_addrs.get(&0).cloned();
     assert_eq!(master, Some(fixture.broker.address().to_string()));
     assert!(calls.route("TBW102").await.expect("an answer").is_some());
-    fixture.broker.shutdown().await;
+    fixture.broker.shutdown().await.expect("an orderly stop");
     assert_eq!(calls.route("T").await.expect("an answer"), None, "unregistered on stop");
     server.shutdown().await;
 }
