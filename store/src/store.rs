@@ -78,6 +78,9 @@ pub struct QueryResult {
 /// Candidates looked at beyond the messages asked for: keys can share a hash.
 const SPARE_CANDIDATES: usize = 32;
 
+/// The most bytes of messages that one look-up by key gives, but for its newest message.
+const MAX_FOUND_BYTES: usize = 8 << 20;
+
 impl<T: Send + 'static> Store<T> {
     /// Opens the store under `options.root` over `log` and brings its derived files in order: what
     /// is missing, empty, cut or foreign is derived again once [`Store::start_dispatch`] runs.
@@ -192,7 +195,7 @@ impl<T: Send + 'static> Store<T> {
     }
 
     /// Messages of `topic` that carry `key`, as KEYS or as UNIQ_KEY, stored in [begin, end]
-    /// milliseconds, `max` at most and the newest of them.
+    /// milliseconds, `max` at most and the newest of them, as far as they fit into 8 MiB.
     pub fn query_by_key(
         &self,
         topic: &str,
@@ -205,8 +208,17 @@ impl<T: Send + 'static> Store<T> {
         found.physical.dedup();
         let records =
             found.physical.iter().filter_map(|physical| self.log.read_unsized(*physical).ok());
-        let mut messages: Vec<_> =
-            records.filter(|record| carries(record, topic, key)).take(max).collect();
+        let mut bytes = 0;
+        let fits = |record: &Bytes| {
+            let first = bytes == 0;
+            bytes += record.len();
+            first || bytes <= MAX_FOUND_BYTES
+        };
+        let mut messages: Vec<_> = records
+            .filter(|record| carries(record, topic, key))
+            .take(max)
+            .take_while(fits)
+            .collect();
         messages.reverse();
         QueryResult {
             messages,

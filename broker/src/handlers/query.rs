@@ -23,9 +23,6 @@ use crate::{
 /// The most messages that one query by key gives.
 const MAX_MESSAGES: usize = 1_000;
 
-/// The most bytes that one query by key gives.
-const MAX_BYTES: usize = 8 << 20;
-
 /// The most units that one look into a queue gives.
 const MAX_UNITS: usize = 10_000;
 
@@ -48,9 +45,6 @@ pub(crate) fn by_key(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
     };
     let mut body = BytesMut::new();
     for message in &found.messages {
-        if !body.is_empty() && body.len() + message.len() > MAX_BYTES {
-            break;
-        }
         body.put_slice(message);
     }
     if body.is_empty() {

@@ -112,3 +112,34 @@ async fn pulls_that_wait_for_ever_are_woken_and_forgotten() {
     }
     rig.end().await;
 }
+
+/// One key on many large messages: a query reads and gives the newest that fit into 8 MiB.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_by_key_gives_the_newest_that_fit() {
+    let rig = Rig::new("").await;
+    let body = Bytes::from(vec![b'x'; 2 << 20]);
+    for _ in 0..6 {
+        let send = v2(&send_header("large", "KEYS\u{1}k"), body.clone());
+        assert_eq!(rig.ask(send).await.code, 0);
+    }
+    let query = Command::request(request::QUERY_MESSAGE)
+        .with_field("topic", "large")
+        .with_field("key", "k")
+        .with_field("maxNum", "1000")
+        .with_field("beginTimestamp", "0")
+        .with_field("endTimestamp", i64::MAX.to_string());
+    let begun = std::time::Instant::now();
+    loop {
+        let answer = rig.ask(query.clone()).await;
+        let offsets: Vec<_> = protocol::message::record::records(&answer.body)
+            .map(|view| view.expect("a record").queue_offset())
+            .collect();
+        // The index follows the queues, so that a look-up at once may come too early.
+        if offsets == [3, 4, 5] {
+            break;
+        }
+        assert!(begun.elapsed() < LIMIT, "{offsets:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    rig.end().await;
+}
