@@ -53,14 +53,20 @@ pub(crate) fn commit(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
         let remark = format!("Group {group} not exist!");
         return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
     }
-    if broker.topics.get(topic).is_none() {
-        return Err(Rejection::new(response::TOPIC_NOT_EXIST, format!("Topic {topic} not exist!")));
-    }
+    let config = broker.topics.get(topic).ok_or_else(|| {
+        Rejection::new(response::TOPIC_NOT_EXIST, format!("Topic {topic} not exist!"))
+    })?;
     let missing = |what: &str| {
         Rejection::new(response::INVALID_PARAMETER, format!("{what} is null, topic is {topic}"))
     };
     let queue = queue_id.ok_or_else(|| missing("QueueId"))?;
     let offset = commit_offset.ok_or_else(|| missing("Offset"))?;
+    let queues = config.read_queue_nums.max(config.write_queue_nums);
+    if !(0..queues).contains(&queue) {
+        // An offset of a queue that nobody can consume would be kept and written for ever.
+        let remark = format!("queueId is {queue}: topic {topic} has {queues} queues, from 0 on");
+        return Err(Rejection::new(response::INVALID_PARAMETER, remark));
+    }
     let mut answer = call.success().with_header(&UpdateConsumerOffsetResponse {});
     if broker.offsets.commit(group, topic, queue, offset) == Commit::ResetPending {
         answer = answer.with_remark("Offset has been previously reset");

@@ -160,6 +160,14 @@ async fn names_that_are_kept_are_short_and_of_what_exists() {
         );
     }
     let before = memory();
+    let commit = Command::request(request::UPDATE_CONSUMER_OFFSET)
+        .with_field("consumerGroup", "TOOLS_CONSUMER")
+        .with_field("topic", "alive")
+        .with_field("queueId", "65000")
+        .with_field("commitOffset", "7");
+    let answer = rig.ask(commit).await;
+    assert_eq!(answer.code, response::INVALID_PARAMETER);
+    assert!(answer.remark.expect("a remark").contains("queueId is 65000"));
     for number in 0..200 {
         let clone = Command::request(request::CLONE_GROUP_OFFSET)
             .with_field("srcGroup", "TOOLS_CONSUMER")
