@@ -2,7 +2,7 @@
 
 use std::{
     os::unix::process::CommandExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus},
     thread,
     time::{Duration, Instant},
@@ -15,6 +15,9 @@ use crate::tidy;
 
 /// Variable that says which broker the tests of `tests/interop` run against.
 const TARGET_VARIABLE: &str = "LEDGERMQ_INTEROP_TARGET";
+
+/// Name of the stage that builds the broker with all its tests.
+const TESTS: &str = "test";
 
 /// What a stage runs.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +57,7 @@ const STAGES: &[Stage] = &[
         200,
         Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     ),
-    stage("test", 420, Work::Cargo(&["test", "--workspace"])),
+    stage(TESTS, 420, Work::Cargo(&["test", "--workspace"])),
     stage("doc", 90, Work::Cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"])),
     stage("interop-build", 180, Work::Interop("prepare", "")),
     stage("java-5.5.0", 120, Work::Interop("clients", "java_5_5_0")),
@@ -97,7 +100,9 @@ fn describe(work: Work) -> String {
 fn interop(target: &'static str, filter: &'static str) -> Vec<&'static str> {
     let filter = if filter.is_empty() { &[][..] } else { &[filter] };
     let run = ["--include-ignored", "--test-threads=1", "--nocapture"];
-    [["test", "-p", "interop", "--test", target, "--"].as_slice(), filter, &run].concat()
+    // With all members, as the stage `test` has it: then cargo builds no dependency a second time
+    // for other features.
+    [["test", "--workspace", "--test", target, "--"].as_slice(), filter, &run].concat()
 }
 
 /// Runs the stages, prints what each took, and fails if one of them failed.
@@ -107,10 +112,14 @@ pub(crate) fn run(root: &Path, long: bool, only: &[String]) -> Result<()> {
         if only.is_empty() { long || !stage.long } else { named }
     };
     let mut table = Vec::new();
+    let mut binary = None;
     for stage in STAGES.iter().filter(wanted) {
         println!("\n==> {} (budget {} s): {}", stage.name, stage.budget, describe(stage.work));
         let start = Instant::now();
-        let outcome = one(root, *stage);
+        let outcome = one(root, *stage, binary.as_deref());
+        if stage.name == TESTS && outcome.is_ok() {
+            binary = tested_binary();
+        }
         let seconds = start.elapsed().as_secs_f64();
         match &outcome {
             Ok(()) => println!("==> {}: ok in {seconds:.1} s", stage.name),
@@ -142,7 +151,13 @@ fn report(table: &[(Stage, f64, bool)]) -> Result<()> {
     }
 }
 
-fn one(root: &Path, stage: Stage) -> Result<()> {
+/// The broker that `cargo test` has just built, so that no other stage builds it again.
+fn tested_binary() -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.with_file_name("ledgermq");
+    beside.is_file().then_some(beside)
+}
+
+fn one(root: &Path, stage: Stage, binary: Option<&Path>) -> Result<()> {
     let arguments = match stage.work {
         Work::Tidy => return tidy::run(root),
         Work::Cargo(arguments) => arguments.to_vec(),
@@ -151,7 +166,11 @@ fn one(root: &Path, stage: Stage) -> Result<()> {
     };
     let target = if matches!(stage.work, Work::Apache(_)) { "apache" } else { "ours" };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut child = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    if let Some(binary) = binary {
+        command.env("LEDGERMQ_BIN", binary);
+    }
+    let mut child = command
         .args(&arguments)
         .env("RUSTDOCFLAGS", "-D warnings")
         .env(TARGET_VARIABLE, target)
