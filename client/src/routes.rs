@@ -110,3 +110,47 @@ pub(crate) const MASTER: i64 = 0;
 /// Queues of one topic on one broker that are used: a name server's number is not trusted with
 /// memory.
 const QUEUES_MAX: i32 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_in_turn_is_one_of_the_list() {
+        let queues = |broker: &str, perm: i32, count: i32| QueueData {
+            broker_name: broker.to_owned(),
+            perm,
+            write_queue_nums: count,
+            ..QueueData::default()
+        };
+        let broker = |name: &str, id: i64| BrokerData {
+            broker_name: name.to_owned(),
+            broker_addrs: [(id, "127.0.0.1:1".to_owned())].into_iter().collect(),
+            ..BrokerData::default()
+        };
+        let data = TopicRouteData {
+            // Read-only, without a master, and with a wrong number: none of these takes messages.
+            queue_datas: vec![
+                queues("b", 6, 2),
+                queues("read-only", perm::READ, 4),
+                queues("a", 6, 3),
+                queues("slave", 6, 4),
+                queues("wrong", 6, -1),
+            ],
+            broker_datas: vec![
+                broker("a", MASTER),
+                broker("b", MASTER),
+                broker("read-only", MASTER),
+                broker("slave", 1),
+                broker("wrong", MASTER),
+            ],
+            ..TopicRouteData::default()
+        };
+        let route = Route { topic: "T".to_owned(), data: Arc::new(data) };
+        assert_eq!(route.writable_count(), 5);
+        let mut each: Vec<_> = (0..5).map(|index| route.writable_at(index).unwrap()).collect();
+        each.sort();
+        assert_eq!(each, route.writable());
+        assert_eq!(route.writable_at(5), None);
+    }
+}

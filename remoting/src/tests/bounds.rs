@@ -176,3 +176,25 @@ async fn random_bytes_never_hurt_other_connections() {
     good.send(&bytes_of(&[request(ECHO, 1, "")])).await;
     assert_eq!(good.receive().await.expect("an answer").opaque, 1);
 }
+
+#[tokio::test]
+async fn a_caller_that_wants_no_answers_is_held_back_by_a_peer_that_does_not_read() {
+    let deaf = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = deaf.local_addr().expect("address").to_string();
+    let limits = Limits { write_stall: Duration::from_secs(2), ..Limits::default() };
+    let client = Client::new(ClientOptions { limits, ..ClientOptions::default() });
+    let body = bytes::Bytes::from(vec![7; 1 << 20]);
+    let connection = client.connection(&address).await.expect("it listens");
+    let mut most = 0;
+    // Far more than the outbox takes, so that without a hold it would be closed for that.
+    for _ in 0..300 {
+        let sent = client.oneway(&address, Command::request(ECHO).with_body(body.clone()));
+        if !connection.is_open() {
+            break;
+        }
+        tokio::time::timeout(LONG, sent).await.expect("the stall ends it").expect("sent");
+        most = most.max(connection.queued_bytes());
+    }
+    assert!(!connection.is_open(), "a peer that does not read is closed in the end");
+    assert!(most < 8 << 20, "{most} bytes were queued");
+}
