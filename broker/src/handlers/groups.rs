@@ -13,6 +13,7 @@ use protocol::{
         GetAllSubscriptionGroupResponse, GetSubscriptionGroupConfigRequest,
         UpdateGroupForbiddenRequest,
     },
+    name,
 };
 
 use crate::{
@@ -103,6 +104,12 @@ pub(crate) fn forbidden(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, 
             let remark =
                 format!("group {} does not exist; create it with updateSubGroup", header.group);
             return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
+        }
+        // Giving a right back needs no topic: it may be gone since.
+        if !readable && broker.topics.get(&header.topic).is_none() {
+            let topic: String = header.topic.chars().take(name::MAX_RETRY_TOPIC).collect();
+            let remark = format!("topic {topic} does not exist; nobody reads it");
+            return Err(Rejection::new(response::TOPIC_NOT_EXIST, remark));
         }
         broker.groups.set_may_read(&header.group, &header.topic, readable);
         persist(broker)?;

@@ -49,6 +49,12 @@ fn by_broker(
         let remark = format!("Group {group} does not exist");
         return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
     }
+    let queues = config.read_queue_nums.max(config.write_queue_nums);
+    if header.queue_id >= queues {
+        let queue = header.queue_id;
+        let remark = format!("queueId is {queue}: topic {topic} has {queues} queues, from 0 on");
+        return Err(Rejection::new(response::INVALID_PARAMETER, remark));
+    }
     let offsets: BTreeMap<i32, i64> = match header.offset {
         Some(offset) if header.queue_id >= 0 && offset != -1 => {
             check_range(broker, header, offset)?;

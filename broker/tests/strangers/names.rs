@@ -168,6 +168,21 @@ async fn names_that_are_kept_are_short_and_of_what_exists() {
     let answer = rig.ask(commit).await;
     assert_eq!(answer.code, response::INVALID_PARAMETER);
     assert!(answer.remark.expect("a remark").contains("queueId is 65000"));
+    let reset = Command::request(request::INVOKE_BROKER_TO_RESET_OFFSET)
+        .with_field("group", "TOOLS_CONSUMER")
+        .with_field("topic", "alive")
+        .with_field("queueId", "2147483647")
+        .with_field("timestamp", "0")
+        .with_field("isForce", "true");
+    let answer = rig.ask(reset).await;
+    assert_eq!(answer.code, response::INVALID_PARAMETER, "{:?}", answer.remark);
+    let forbid = Command::request(request::UPDATE_AND_GET_GROUP_FORBIDDEN)
+        .with_field("group", "TOOLS_CONSUMER")
+        .with_field("topic", long.as_str())
+        .with_field("readable", "false");
+    let answer = rig.ask(forbid).await;
+    assert_eq!(answer.code, response::TOPIC_NOT_EXIST);
+    assert!(answer.remark.expect("a remark").len() < 400);
     for number in 0..200 {
         let clone = Command::request(request::CLONE_GROUP_OFFSET)
             .with_field("srcGroup", "TOOLS_CONSUMER")
