@@ -89,6 +89,20 @@ class Checks {
     return n;
   }
 
+  /** A broker may acknowledge a message a moment before its queue shows it. */
+  static void awaitStored(DefaultMQProducer p, String topic, long count) throws Exception {
+    await(
+        15,
+        count + " stored",
+        () -> {
+          try {
+            return total(p, topic) == count;
+          } catch (Exception e) {
+            return false;
+          }
+        });
+  }
+
   static String brokerName(DefaultMQProducer p, String t) throws Exception {
     return p.fetchPublishMessageQueues(t).get(0).getBrokerName();
   }

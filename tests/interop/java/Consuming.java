@@ -291,6 +291,7 @@ final class Consuming extends Checks {
   static void pullConsumer(Scene c) throws Exception {
     DefaultMQProducer p = c.producer();
     for (int i = 0; i < 40; i++) p.send(m(c.topic(), i % 2 == 0 ? "E" : "O", "k", "b" + i));
+    awaitStored(p, c.topic(), 40);
     DefaultMQPullConsumer k = new DefaultMQPullConsumer(c.group("pull"));
     k.setNamesrvAddr(NS);
     k.setInstanceName("pl" + SEQ.incrementAndGet());
@@ -355,6 +356,7 @@ final class Consuming extends Checks {
   static void litePullAssignSeek(Scene c) throws Exception {
     DefaultMQProducer p = c.producer();
     for (int i = 0; i < 40; i++) p.send(m(c.topic(), "A", "k", "b" + i));
+    awaitStored(p, c.topic(), 40);
     DefaultLitePullConsumer k = new DefaultLitePullConsumer(c.group("lp"));
     k.setNamesrvAddr(NS);
     k.setInstanceName("la" + SEQ.incrementAndGet());

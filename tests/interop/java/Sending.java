@@ -26,16 +26,7 @@ final class Sending extends Checks {
           "offsetMsgId " + r.getOffsetMsgId());
       check(r.getQueueOffset() >= 0, "queueOffset");
     }
-    await(
-        10,
-        "10 stored",
-        () -> {
-          try {
-            return total(p, c.topic()) == 10;
-          } catch (Exception e) {
-            return false;
-          }
-        });
+    awaitStored(p, c.topic(), 10);
   }
 
   static void sendAsync(Scene c) throws Exception {
@@ -67,16 +58,7 @@ final class Sending extends Checks {
     DefaultMQProducer p = c.producer();
     p.send(m(c.topic(), "A", "k", "warm"));
     for (int i = 0; i < 20; i++) p.sendOneway(m(c.topic(), "A", "k" + i, "b" + i));
-    await(
-        15,
-        "21 stored",
-        () -> {
-          try {
-            return total(p, c.topic()) == 21;
-          } catch (Exception e) {
-            return false;
-          }
-        });
+    awaitStored(p, c.topic(), 21);
   }
 
   static void sendBatch(Scene c) throws Exception {
