@@ -87,16 +87,58 @@ async fn damaged_tables_are_read_from_their_backups_or_named() {
     broker.shutdown().await.expect("an orderly stop");
     damage(&config.join("topics.json"), 1);
     damage(&config.join("topics.json.bak"), 1);
+    let text = refused(directory.path()).await;
+    assert!(text.contains("topics.json"), "{text}");
+}
+
+/// The text of a start that is refused.
+async fn refused(directory: &Path) -> String {
     let text = "brokerIP1=127.0.0.1\nmappedFileSizeCommitLog=16777216\n";
     let options = BrokerOptions {
         config: BrokerConfig::read(text).expect("a text").config,
         namesrv: None,
         listen: Some("127.0.0.1:0".parse().expect("an address")),
-        data_dir: Some(directory.path().to_owned()),
+        data_dir: Some(directory.to_owned()),
     };
     match Broker::start(options).await {
-        Err(StartError::Data(text)) => assert!(text.contains("topics.json"), "{text}"),
+        Err(StartError::Data(text)) => text,
         other => panic!("started: {other:?}"),
+    }
+}
+
+/// Case 23: strays beside the log's files are left alone, an empty last file is made anew, and a
+/// file that lacks what lies before others stops the start.
+#[tokio::test(flavor = "multi_thread")]
+async fn stray_and_empty_files_of_the_log_do_not_stop_the_start() {
+    const SIZE: u64 = 16 << 20;
+    let mut fixture = Fixture::new().await;
+    fixture.sent("T", "first", "").await;
+    let data = fixture.directory.path().join("dledger-n0").join("data");
+    let with_length = |name: &str, length: u64| {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.create(true).write(true).truncate(false).open(data.join(name));
+        file.and_then(|file| file.set_len(length)).expect("a file");
+    };
+    let next = format!("{SIZE:020}");
+    for (round, (name, length)) in
+        [("readme.txt", 0), (".nfs0001", 9), (next.as_str(), 0)].iter().enumerate()
+    {
+        let Fixture { broker, client, directory } = fixture;
+        client.close();
+        broker.shutdown().await.expect("a clean stop");
+        with_length(name, *length);
+        fixture = Fixture::on(directory, "").await;
+        fixture.sent("T", "more", "").await;
+        assert_eq!(fixture.messages("T", 1, round + 2).await.len(), round + 2, "{name} {length}");
+    }
+    let Fixture { broker, client, directory } = fixture;
+    client.close();
+    broker.shutdown().await.expect("a clean stop");
+    with_length(&next, SIZE);
+    with_length(&format!("{:020}", 0), SIZE / 2);
+    let text = refused(directory.path()).await;
+    for part in [format!("{:020}", 0), (SIZE / 2).to_string(), SIZE.to_string()] {
+        assert!(text.contains(&part), "{part} is not in {text}");
     }
 }
 
