@@ -353,6 +353,13 @@ final class Consuming extends Checks {
     eq(got.size(), 40, "polled");
   }
 
+  static List<MessageExt> polled(DefaultLitePullConsumer k, int count) {
+    List<MessageExt> got = new ArrayList<>();
+    long end = System.currentTimeMillis() + 30000;
+    while (got.size() < count && System.currentTimeMillis() < end) got.addAll(k.poll(1000));
+    return got;
+  }
+
   static void litePullAssignSeek(Scene c) throws Exception {
     DefaultMQProducer p = c.producer();
     for (int i = 0; i < 40; i++) p.send(m(c.topic(), "A", "k", "b" + i));
@@ -365,10 +372,11 @@ final class Consuming extends Checks {
     c.closers.add(k::shutdown);
     List<MessageQueue> qs = new ArrayList<>(k.fetchMessageQueues(c.topic()));
     k.assign(qs);
+    // What a pull brings that is under way when the client seeks may still be delivered; so seek
+    // from the end, where the pulls that are under way wait for messages.
+    eq(polled(k, 40).size(), 40, "from the first offset");
     for (MessageQueue q : qs) k.seek(q, 5);
-    List<MessageExt> got = new ArrayList<>();
-    long end = System.currentTimeMillis() + 30000;
-    while (got.size() < 20 && System.currentTimeMillis() < end) got.addAll(k.poll(1000));
+    List<MessageExt> got = polled(k, 20);
     eq(got.size(), 20, "after seek 5 of 10 per queue");
     for (MessageExt x : got) check(x.getQueueOffset() >= 5, "offset < seek");
     k.commitSync();
