@@ -110,11 +110,13 @@ pub struct Setup {
     pub zero_ahead: u64,
     /// How far the log may be written ahead of a flush.
     pub window: u64,
+    /// Bytes of recent entries kept in memory for readers.
+    pub hot_ring: usize,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { policy: Policy::Flushed, zero_ahead: 0, window: WINDOW }
+        Self { policy: Policy::Flushed, zero_ahead: 0, window: WINDOW, hot_ring: 0 }
     }
 }
 
@@ -132,7 +134,7 @@ impl World {
                 directory: PathBuf::from(FOLDER),
                 file_size: FILE_SIZE,
                 index_file_size: 32 * 64,
-                hot_ring_bytes: 0,
+                hot_ring_bytes: setup.hot_ring,
                 unflushed_window: setup.window,
                 zero_ahead: setup.zero_ahead,
             },
