@@ -30,7 +30,8 @@ pub enum OpenFilesError {
     /// Java's DLedger refuses such a file, too.
     #[error(
         "{path} has {actual} bytes, the configured file size is {expected}: set the size that the \
-         folder was written with"
+         folder was written with (mappedFileSizeCommitLog for data files), or bring the file back \
+         from a copy if the others have that size"
     )]
     Length {
         /// The file.
@@ -40,8 +41,23 @@ pub enum OpenFilesError {
         /// The configured one.
         expected: u64,
     },
+    /// A file is named by a position at which no file can begin.
+    #[error(
+        "{path} is named by a position that is no multiple of the configured file size \
+         {file_size}: set the size that the folder was written with, or move the file away if it \
+         is foreign"
+    )]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// The configured size.
+        file_size: u64,
+    },
     /// A file between two others is missing.
-    #[error("{directory} has a file at {at}, but the one before it ends at {expected}")]
+    #[error(
+        "{directory} has a file at {at}, but the one before it ends at {expected}: bring what is \
+         missing back from a copy, or set the file size that the folder was written with"
+    )]
     Gap {
         /// The folder.
         directory: PathBuf,
@@ -79,13 +95,16 @@ pub struct SegmentFiles {
     file_size: u64,
     files: RwLock<VecDeque<Arc<Segment>>>,
     foreign: Vec<String>,
+    /// The last file, where it was made longer, with its length before.
+    extended: Option<(PathBuf, u64)>,
 }
 
 impl SegmentFiles {
     /// Opens `directory`, which is created where it is missing.
     ///
     /// A last file of length 0 is what a crash leaves between creating a file and giving it its
-    /// length: it is removed.
+    /// length: it is removed. Files of other names, and empty ones named by a position that no file
+    /// begins at, are left alone.
     ///
     /// # Errors
     /// See [`OpenFilesError`].
@@ -94,29 +113,63 @@ impl SegmentFiles {
         directory: PathBuf,
         file_size: u64,
     ) -> Result<Self, OpenFilesError> {
+        Self::open_as(vfs, directory, file_size, false)
+    }
+
+    /// As [`SegmentFiles::open`], but a last file that is shorter than the one before it is made as
+    /// long: what it lacks reads as not written, so that whoever knows how far the log was durable
+    /// finds it out.
+    ///
+    /// # Errors
+    /// See [`OpenFilesError`].
+    pub fn open_extending(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        file_size: u64,
+    ) -> Result<Self, OpenFilesError> {
+        Self::open_as(vfs, directory, file_size, true)
+    }
+
+    fn open_as(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        file_size: u64,
+        extend: bool,
+    ) -> Result<Self, OpenFilesError> {
         let failed = |source| OpenFilesError::Io { path: directory.clone(), source };
         vfs.create_directory(&directory).map_err(failed)?;
         // A process that was killed may have left names that are only in memory.
         vfs.sync_directory(&directory).map_err(failed)?;
-        let (bases, foreign) = numbered(vfs.list(&directory).map_err(failed)?);
+        let (bases, mut foreign) = numbered(vfs.list(&directory).map_err(failed)?);
         let mut files: VecDeque<Arc<Segment>> = VecDeque::new();
+        let mut extended = None;
         for (nth, base) in bases.iter().enumerate() {
             let path = directory.join(file_name(*base));
             let io = |source| OpenFilesError::Io { path: path.clone(), source };
             let file = vfs.open(&path).map_err(io)?;
             let actual = file.length().map_err(io)?;
-            if actual == 0 && nth + 1 == bases.len() {
+            if base % file_size != 0 {
+                if actual == 0 {
+                    foreign.push(file_name(*base));
+                    continue;
+                }
+                return Err(OpenFilesError::Name { path, file_size });
+            }
+            let is_last = nth + 1 == bases.len();
+            if actual == 0 && is_last {
                 vfs.remove(&path).map_err(io)?;
                 vfs.sync_directory(&directory).map_err(io)?;
                 continue;
             }
-            if actual != file_size {
-                return Err(OpenFilesError::Length { path, actual, expected: file_size });
-            }
-            if let Some(expected) = files.back().map(|last| last.base + file_size)
-                && expected != *base
-            {
+            let follows = files.back().map(|last| last.base + file_size);
+            if let Some(expected) = follows.filter(|expected| expected != base) {
                 return Err(OpenFilesError::Gap { directory, at: *base, expected });
+            }
+            if extend && actual < file_size && is_last && follows.is_some() {
+                file.set_length(file_size).map_err(io)?;
+                extended = Some((path, actual));
+            } else if actual != file_size {
+                return Err(OpenFilesError::Length { path, actual, expected: file_size });
             }
             files.push_back(Arc::new(Segment { base: *base, file }));
         }
@@ -124,7 +177,45 @@ impl SegmentFiles {
             // Likewise its length; all files before it were synced when they were made.
             last.file.sync_data().map_err(failed)?;
         }
-        Ok(Self { vfs, directory, file_size, files: RwLock::new(files), foreign })
+        Ok(Self { vfs, directory, file_size, files: RwLock::new(files), foreign, extended })
+    }
+
+    /// The first files of the folder that are sound and follow each other, and what is wrong with the
+    /// others. Nothing is changed, and what lies behind the first that is unsound is left out.
+    ///
+    /// # Errors
+    /// See [`OpenFilesError::Io`].
+    pub fn open_sound(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        file_size: u64,
+    ) -> Result<(Self, Vec<OpenFilesError>), OpenFilesError> {
+        let failed = |source| OpenFilesError::Io { path: directory.clone(), source };
+        let (bases, foreign) = numbered(vfs.list(&directory).map_err(failed)?);
+        let mut files: VecDeque<Arc<Segment>> = VecDeque::new();
+        let mut flaws = Vec::new();
+        for base in bases {
+            let path = directory.join(file_name(base));
+            let io = |source| OpenFilesError::Io { path: path.clone(), source };
+            let file = vfs.open(&path).map_err(io)?;
+            let actual = file.length().map_err(io)?;
+            let expected = files.back().map_or(base, |last| last.base + file_size);
+            if base % file_size != 0 {
+                flaws.push(OpenFilesError::Name { path, file_size });
+            } else if actual != file_size {
+                flaws.push(OpenFilesError::Length { path, actual, expected: file_size });
+            } else if expected != base {
+                flaws.push(OpenFilesError::Gap {
+                    directory: directory.clone(),
+                    at: base,
+                    expected,
+                });
+            } else if flaws.is_empty() {
+                files.push_back(Arc::new(Segment { base, file }));
+            }
+        }
+        let files = RwLock::new(files);
+        Ok((Self { vfs, directory, file_size, files, foreign, extended: None }, flaws))
     }
 
     /// Names in the folder that are none of ours. Java's DLedger takes every name for a data file,
@@ -132,6 +223,12 @@ impl SegmentFiles {
     #[must_use]
     pub fn foreign_names(&self) -> &[String] {
         &self.foreign
+    }
+
+    /// The last file, where [`SegmentFiles::open_extending`] made it longer, with its length before.
+    #[must_use]
+    pub fn extended(&self) -> Option<(&Path, u64)> {
+        self.extended.as_ref().map(|(path, length)| (path.as_path(), *length))
     }
 
     /// Bytes of one file.
@@ -247,7 +344,10 @@ impl SegmentFiles {
             let end = range.end.min(segment.base + self.file_size) - segment.base;
             let mut at = range.start.saturating_sub(segment.base);
             while let Some(found) = segment.file.next_data(at)?.filter(|found| *found < end) {
-                let count = (end - found).min(ZEROS.len() as u64);
+                // Each write ends with a block of the file system. Zeros that end within one would be
+                // found as data, and the whole hole behind them would be filled.
+                let part = ZEROS.len() as u64;
+                let count = (end - found).min(part - found % part);
                 let zeros = ZEROS.get(..usize::try_from(count).unwrap_or(0)).unwrap_or(&ZEROS);
                 write_all_at(&*segment.file, &mut [IoSlice::new(zeros)], found)
                     .map_err(|(_, error)| error)?;

@@ -15,13 +15,19 @@
 )]
 
 mod files;
+mod finding;
+mod read_only;
 mod real;
 mod sim;
 mod small_file;
+mod throttle;
 mod vfs;
 
 pub use files::{OpenFilesError, SegmentFiles, WriteError};
+pub use finding::{Finding, Mend};
+pub use read_only::ReadOnlyVfs;
 pub use real::RealVfs;
 pub use sim::{Call, Fate, SimVfs, Unsynced};
 pub use small_file::{Backup, SmallFile};
+pub use throttle::Throttle;
 pub use vfs::{LockError, LockGuard, Space, Vfs, VfsFile, read_exact_at, write_all_at};

@@ -121,7 +121,16 @@ fn names_where(directory: &Path, wanted: fn(&fs::FileType) -> bool) -> io::Resul
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if wanted(&entry.file_type()?) {
+        let mut kind = entry.file_type()?;
+        if kind.is_symlink() {
+            // What it leads to counts; one that leads nowhere is neither file nor folder.
+            match fs::metadata(entry.path()) {
+                Ok(found) => kind = found.file_type(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if wanted(&kind) {
             names.push(entry.file_name().to_string_lossy().into_owned());
         }
     }
@@ -136,7 +145,7 @@ struct FlockGuard(#[expect(dead_code, reason = "held for its lock, never read")]
 impl LockGuard for FlockGuard {}
 
 #[derive(Debug)]
-struct RealFile(File);
+pub(crate) struct RealFile(pub(crate) File);
 
 impl VfsFile for RealFile {
     fn write_at(&self, parts: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {

@@ -6,6 +6,7 @@
 //! that a power cut leaves: each unsynced sector, length and name is kept, dropped or torn, as the
 //! caller decides.
 
+mod choices;
 mod disk;
 
 use std::{
@@ -141,9 +142,80 @@ impl SimVfs {
     /// and no call fails.
     #[must_use]
     pub fn after_kill(&self) -> Self {
-        let mut disk = self.disk().clone();
+        let mut disk = self.disk().living();
         disk.heal();
         Self { disk: Arc::new(Mutex::new(disk)) }
+    }
+
+    /// The empty disk that takes the place of this one, in a machine that boots once more.
+    #[must_use]
+    pub fn wiped(&self) -> Self {
+        let mut disk = Disk::default();
+        disk.boots = self.disk().boots + 1;
+        Self { disk: Arc::new(Mutex::new(disk)) }
+    }
+
+    /// Counts boots on from `boots`: a disk that was rolled back to an older copy runs in a boot
+    /// that the copy has never seen.
+    pub fn boot_after(&self, boots: u64) {
+        let mut disk = self.disk();
+        disk.boots = disk.boots.max(boots) + 1;
+    }
+
+    /// Boots so far.
+    #[must_use]
+    pub fn boots(&self) -> u64 {
+        self.disk().boots
+    }
+
+    /// Whether [`SimVfs::cut_power_after`] has struck.
+    #[must_use]
+    pub fn is_dark(&self) -> bool {
+        self.disk().powered().is_err()
+    }
+
+    /// How many calls of this kind an order by [`SimVfs::fail`] has failed so far.
+    #[must_use]
+    pub fn failed(&self, call: Call) -> u64 {
+        self.disk().failed.get(&call).copied().unwrap_or(0)
+    }
+
+    /// What a reader sees at `offset`, for an observer: no call is counted and none fails. `None`
+    /// where there is no such file or it ends before.
+    pub fn peek<R>(
+        &self,
+        path: &Path,
+        (offset, length): (u64, usize),
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        self.disk().cached(path, offset, length).map(look)
+    }
+
+    /// As [`SimVfs::peek`], but what a power cut that drops everything unsynced would leave there.
+    pub fn peek_durable<R>(
+        &self,
+        path: &Path,
+        (offset, length): (u64, usize),
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        self.disk().durable(path, offset, length).map(look)
+    }
+
+    /// The whole content of a file that a power cut which drops everything unsynced would leave.
+    #[must_use]
+    pub fn durable_content(&self, path: &Path) -> Option<Vec<u8>> {
+        self.disk().durable_whole(path).map(<[u8]>::to_vec)
+    }
+
+    /// Ends every arranged failure and gives room without end; power that was cut stays cut.
+    pub fn heal(&self) {
+        self.disk().mend();
+    }
+
+    /// Names of all files, sorted, for an observer.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.disk().paths()
     }
 
     /// Flips one bit of a file where it is kept, behind the back of every cache.

@@ -77,8 +77,15 @@ impl SmallFile {
             _ => {}
         }
         let file = self.vfs.create(&temporary)?;
-        write_all_at(&*file, &mut [IoSlice::new(content)], 0).map_err(|(_, error)| error)?;
-        file.sync_data()?;
+        let written = write_all_at(&*file, &mut [IoSlice::new(content)], 0)
+            .map_err(|(_, error)| error)
+            .and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            drop(file);
+            // On a full disk its room is needed; what failed first is told.
+            drop(self.vfs.remove(&temporary));
+            return Err(error);
+        }
         self.vfs.rename(&temporary, path)
     }
 

@@ -115,6 +115,10 @@ pub enum AppendFailure {
         /// The term that cut it off.
         term: u64,
     },
+    /// It was taken and then not written, because this node leads no more: nothing of it is kept,
+    /// and sending again is safe.
+    #[error("append was not written: {0}")]
+    Refused(RefusalCause),
     /// No majority confirmed it in time; it may still be committed.
     #[error("append was not confirmed within {waited:?}")]
     TimedOut {
@@ -124,6 +128,9 @@ pub enum AppendFailure {
     /// Writing failed, nothing was kept.
     #[error("append could not be written: {0}")]
     Write(String),
+    /// There was no room for it, nothing was kept; the log goes on.
+    #[error("append could not be written: {0}")]
+    DiskFull(String),
     /// The log stopped before it was confirmed; it may be found committed after a restart.
     #[error("append was not confirmed before the log stopped: {0}")]
     Unconfirmed(String),

@@ -68,12 +68,20 @@ impl ConfigFile {
         &self,
         parse: impl Fn(&[u8]) -> Result<V, E>,
     ) -> Result<Option<V>, LoadConfigError> {
+        Ok(self.load_telling(parse)?.map(|(value, _)| value))
+    }
+
+    /// As [`ConfigFile::load`], with whether the backup was read.
+    pub fn load_telling<V, E: fmt::Display>(
+        &self,
+        parse: impl Fn(&[u8]) -> Result<V, E>,
+    ) -> Result<Option<(V, bool)>, LoadConfigError> {
         let file = self.file(Backup::None);
         let failed = |source| LoadConfigError::Io { path: self.path.clone(), source };
         let reason = match read(file.load().map_err(failed)?, &parse) {
             Read::Sound(value) => {
                 self.sound.store(true, Ordering::Relaxed);
-                return Ok(Some(value));
+                return Ok(Some((value, false)));
             }
             Read::Missing => None,
             Read::Damaged(reason) => Some(reason),
@@ -82,7 +90,7 @@ impl ConfigFile {
             (Read::Sound(value), reason) => {
                 let reason = reason.unwrap_or_else(|| "missing".to_owned());
                 tracing::warn!(path = %self.path.display(), reason, "configuration is read from its .bak");
-                Ok(Some(value))
+                Ok(Some((value, true)))
             }
             (_, None) => Ok(None),
             (Read::Missing, Some(reason)) => self.damaged(reason, "missing".to_owned()),

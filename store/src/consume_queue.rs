@@ -210,12 +210,37 @@ impl ConsumeQueue {
         changed
     }
 
-    /// Deletes the messages before log position `position` and keeps the next offset.
-    pub(crate) fn clear(&self, position: u64) {
+    /// Deletes the messages before log position `position` and keeps the next offset. Told again,
+    /// when the log is derived again, it leaves what came since.
+    pub(crate) fn clear(&self, position: u64) -> io::Result<()> {
+        let known = self.state();
+        if known.cleared_below >= position {
+            return Ok(());
+        }
+        if known.end.seen > position {
+            self.raise_min(self.first_from(position)?);
+            self.write_state().known.cleared_below = position;
+            return Ok(());
+        }
         let mut state = self.write_state();
         state.recent = VecDeque::new();
         state.known.min = state.known.end.next;
         state.written = state.known.end.next;
+        state.known.last_physical = None;
+        state.known.cleared_below = position;
+        Ok(())
+    }
+
+    /// Takes the next offset that a snapshot of the journal at log position `position` names, where
+    /// the queue has no message to tell it by.
+    pub(crate) fn know(&self, next: u64, position: u64) {
+        let mut state = self.write_state();
+        if state.known.min != state.known.end.next || !state.known.end.know(next, position) {
+            return;
+        }
+        state.recent = VecDeque::new();
+        state.known.min = next;
+        state.written = next;
         state.known.last_physical = None;
         state.known.cleared_below = position;
     }

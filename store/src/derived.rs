@@ -13,6 +13,8 @@ use segment::{Backup, SmallFile};
 
 use crate::{
     checkpoint::{Checkpoint, CheckpointFile},
+    dispatch::JournalRecord,
+    journal::{self, Change},
     key_index::KeyIndex,
     mark::{Mark, QueueMark},
     options::StoreOptions,
@@ -209,14 +211,40 @@ impl Derived {
         Ok(())
     }
 
+    /// Does to queues what a record of the journal says, with all before it derived: topics that it
+    /// deletes are cleared, and a snapshot tells the next offsets of queues whose messages are gone.
+    /// A record that cannot be read does nothing here.
+    pub(crate) fn journal(&self, record: &JournalRecord<'_>) {
+        match journal::decode(record.body) {
+            Ok(journal::Record::Changes { changes }) => {
+                for change in changes {
+                    let Change::DeleteTopic(topic) = change else { continue };
+                    if let Err(error) = self.delete_topic(&topic, record.position) {
+                        tracing::error!(topic, %error, "queues of a deleted topic were not removed");
+                    }
+                }
+            }
+            Ok(journal::Record::Part { rows, .. }) => self.know_queues(rows, record.position),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn know_queues(&self, rows: Vec<Change>, position: u64) {
+        let _progress = self.progress();
+        for row in rows {
+            let Change::Queues { topic, queues } = row else { continue };
+            for range in queues {
+                self.queues.find_or_make(&topic, range.id).know(range.next, position);
+            }
+        }
+    }
+
     /// Deletes the messages of a topic before log position `position`.
     pub(crate) fn delete_topic(&self, topic: &str, position: u64) -> io::Result<()> {
         let queues = self.queues.of(topic);
         {
             let _progress = self.progress();
-            for queue in &queues {
-                queue.clear(position);
-            }
+            queues.iter().try_for_each(|queue| queue.clear(position))?;
         }
         self.write_mark(false)?;
         let _progress = self.progress();

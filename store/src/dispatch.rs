@@ -4,14 +4,18 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     io,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use protocol::message::{
-    properties::{self, key},
-    tags,
+use protocol::{
+    message::{
+        properties::{self, key},
+        tags,
+    },
+    name::TIMER_TOPIC,
 };
+use segment::Throttle;
 
 use crate::{
     append_log::{AppendLog, HEADROOM, ReadError, Run},
@@ -19,8 +23,11 @@ use crate::{
     delay_level::DelayLevels,
     derived::{Derived, Progress},
     index_file::Key,
+    journal,
+    light::{self, Place},
     placement::QueueEnd,
     record::{Record, store_timestamp},
+    timer,
     unit::Unit,
 };
 
@@ -50,6 +57,35 @@ pub trait ArrivalListener: Send + Sync {
     /// Called on the dispatcher's thread, once for each batch, when the messages can be read. It
     /// must not block.
     fn arrived(&self, arrivals: &[Arrival]);
+
+    /// Called on the dispatcher's thread for each record of the journal, in log order, when all
+    /// before it is derived and before the record itself counts as dispatched. A record can come
+    /// again after a restart. False where it could not be applied: it is then tried again, and
+    /// nothing behind it is dispatched.
+    fn journal(&self, record: &JournalRecord<'_>) -> bool;
+}
+
+/// A record of the journal.
+#[derive(Debug, Clone, Copy)]
+pub struct JournalRecord<'a> {
+    /// Log position of its entry.
+    pub position: u64,
+    /// When it was stored, in milliseconds.
+    pub stored: i64,
+    /// What it says; see [`crate::journal::decode`].
+    pub body: &'a [u8],
+}
+
+impl<'a> JournalRecord<'a> {
+    /// The record of the journal that `bytes` at physical offset `physical` are.
+    pub(crate) fn read(physical: u64, bytes: &'a [u8]) -> Option<Self> {
+        let record = Record::read(bytes).ok().filter(|record| record.topic == journal::TOPIC)?;
+        Some(Self {
+            position: physical.saturating_sub(HEADROOM as u64),
+            stored: i64::try_from(record.store_timestamp).unwrap_or(i64::MAX),
+            body: record.body(),
+        })
+    }
 }
 
 /// Topic of delayed messages.
@@ -69,6 +105,8 @@ pub(crate) struct Dispatcher<T> {
     /// Queues that have units in memory, each once, with the log position at which it was listed.
     listed: VecDeque<(u64, Arc<ConsumeQueue>)>,
     serials: HashSet<usize>,
+    /// Warnings that derived files cannot be written.
+    warned: Throttle,
 }
 
 /// What a batch of records adds.
@@ -78,7 +116,12 @@ struct Additions {
     places: HashMap<usize, usize>,
     keys: Vec<Key>,
     arrivals: Vec<Arrival>,
+    /// Whether it is one record of the journal and nothing else.
+    is_journal: bool,
 }
+
+/// Records, and the log position behind them.
+type Share<'a> = (&'a [(u64, Bytes)], u64);
 
 /// Units of one queue that a batch adds.
 struct Added {
@@ -94,7 +137,14 @@ impl<T: Send> Dispatcher<T> {
         derived: Arc<Derived>,
         listener: Arc<dyn ArrivalListener>,
     ) -> Self {
-        Self { log, derived, listener, listed: VecDeque::new(), serials: HashSet::new() }
+        Self {
+            log,
+            derived,
+            listener,
+            listed: VecDeque::new(),
+            serials: HashSet::new(),
+            warned: Throttle::new(),
+        }
     }
 
     /// Runs until the store stops.
@@ -116,23 +166,7 @@ impl<T: Send> Dispatcher<T> {
     /// Dispatches one batch. False where it has to be tried again; the cause was logged.
     fn step(&mut self, position: u64) -> bool {
         match self.log.read_forward(position, BATCH_BYTES) {
-            Ok(run) => {
-                let derived = Arc::clone(&self.derived);
-                let mut progress = derived.progress();
-                let additions = self.collect(&run.records);
-                let written = self.show(&additions, &run, &mut progress);
-                drop(progress);
-                // Also after a failure: the next try finds nothing new in the same batch.
-                if !additions.arrivals.is_empty() {
-                    self.listener.arrived(&additions.arrivals);
-                }
-                self.forget(&additions, run.next);
-                if let Err(error) = &written {
-                    derived.counters.write_errors.fetch_add(1, Ordering::Relaxed);
-                    tracing::error!(position, %error, "derived files cannot be written; trying again");
-                }
-                written.is_ok()
-            }
+            Ok(run) => self.take_all(position, &run),
             Err(ReadError::OutOfRange { min, .. }) if position < min => {
                 tracing::warn!(
                     position,
@@ -151,10 +185,77 @@ impl<T: Send> Dispatcher<T> {
         }
     }
 
-    fn collect(&self, records: &[(u64, Bytes)]) -> Additions {
+    fn take_all(&mut self, position: u64, run: &Run) -> bool {
+        let mut rest = run.records.as_slice();
+        loop {
+            let derived = Arc::clone(&self.derived);
+            let progress = derived.progress();
+            let (additions, taken) = self.collect(rest);
+            drop(progress);
+            let (share, behind) = rest.split_at(taken);
+            // Behind the last record taken: padding may follow, which the next run passes over.
+            let end = share.last().map_or(position, |(at, bytes)| at + bytes.len() as u64);
+            let next = if behind.is_empty() { run.next } else { end };
+            if additions.is_journal && !self.journal(share) {
+                return false;
+            }
+            if !self.take(position, &additions, (share, next)) {
+                return false;
+            }
+            if behind.is_empty() {
+                return true;
+            }
+            rest = behind;
+        }
+    }
+
+    fn journal(&self, share: &[(u64, Bytes)]) -> bool {
+        let mut records = share.iter().filter_map(|(at, bytes)| JournalRecord::read(*at, bytes));
+        records.all(|record| {
+            self.derived.journal(&record);
+            self.listener.journal(&record)
+        })
+    }
+
+    /// Shows what one share of a run adds.
+    fn take(&mut self, position: u64, additions: &Additions, share: Share<'_>) -> bool {
+        let derived = Arc::clone(&self.derived);
+        let mut progress = derived.progress();
+        let written = self.show(additions, share, &mut progress);
+        drop(progress);
+        // Also after a failure: the next try finds nothing new in the same batch.
+        if !additions.arrivals.is_empty() {
+            self.listener.arrived(&additions.arrivals);
+        }
+        self.forget(additions, share.1);
+        if let Err(error) = &written {
+            derived.counters.write_errors.fetch_add(1, Ordering::Relaxed);
+            if let Some(held_back) = self.warned.tell(Instant::now()) {
+                tracing::error!(
+                    position, %error, held_back,
+                    "derived files cannot be written; tried again until they can"
+                );
+            }
+        } else if self.warned.over() {
+            tracing::info!("derived files can be written again");
+        }
+        written.is_ok()
+    }
+
+    /// What records add, up to the next one of the journal, which stands alone: what it does to
+    /// queues must not meet messages that lie behind it. Gives how many were looked at.
+    fn collect(&self, records: &[(u64, Bytes)]) -> (Additions, usize) {
         let mut additions = Additions::default();
-        for (physical, bytes) in records {
+        for (nth, (physical, bytes)) in records.iter().enumerate() {
             match Record::read(bytes) {
+                Ok(record) if record.topic == journal::TOPIC => {
+                    if nth > 0 {
+                        return (additions, nth);
+                    }
+                    additions.is_journal = true;
+                    self.add(&mut additions, &record, *physical);
+                    return (additions, 1);
+                }
                 Ok(record) => self.add(&mut additions, &record, *physical),
                 Err(error) => {
                     self.derived.counters.unreadable.fetch_add(1, Ordering::Relaxed);
@@ -162,11 +263,16 @@ impl<T: Send> Dispatcher<T> {
                 }
             }
         }
-        additions
+        (additions, records.len())
     }
 
-    /// Shows what a batch adds, and writes what has become enough for a write.
-    fn show(&self, additions: &Additions, run: &Run, progress: &mut Progress) -> io::Result<()> {
+    /// Shows what a share adds, and writes what has become enough for a write.
+    fn show(
+        &self,
+        additions: &Additions,
+        (records, next): Share<'_>,
+        progress: &mut Progress,
+    ) -> io::Result<()> {
         for added in &additions.queues {
             added.queue.publish(&added.units, added.end);
         }
@@ -175,13 +281,14 @@ impl<T: Send> Dispatcher<T> {
         }
         self.derived.index.add(&additions.keys)?;
         let step = self.derived.sample_step();
-        for (physical, bytes) in &run.records {
+        for (physical, bytes) in records {
             if let Some(stored) = store_timestamp(bytes) {
                 progress.store_timestamp = progress.store_timestamp.max(stored);
-                progress.timeline.note(physical.saturating_sub(HEADROOM as u64), stored, step);
+                let position = self.derived.options.position_of(*physical);
+                progress.timeline.note(position, stored, step);
             }
         }
-        self.derived.set_dispatched(run.next);
+        self.derived.set_dispatched(next);
         Ok(())
     }
 
@@ -191,7 +298,22 @@ impl<T: Send> Dispatcher<T> {
         if !record.is_queued() {
             return;
         }
-        let queue = self.derived.queues.find_or_make(record.topic, record.queue_id);
+        let tags_code = tags_code(record, &properties, &self.derived.options.delay_levels);
+        let own = (record.topic, record.queue_id, record.queue_offset);
+        self.add_to(additions, own, (record, physical, tags_code));
+        for place in light::places(record, &properties) {
+            self.add_to(additions, place, (record, physical, tags_code));
+        }
+    }
+
+    /// Adds a record to one of its queues: topic, queue id, and the offset that it says it has there.
+    fn add_to(
+        &self,
+        additions: &mut Additions,
+        (topic, queue_id, recorded): Place<'_>,
+        (record, physical, tags_code): (&Record<'_>, u64, i64),
+    ) {
+        let queue = self.derived.queues.find_or_make(topic, queue_id);
         let queues = &mut additions.queues;
         let place = *additions.places.entry(queue.serial()).or_insert_with(|| {
             let QueueState { end, cleared_below, .. } = queue.state();
@@ -200,17 +322,16 @@ impl<T: Send> Dispatcher<T> {
         });
         let Some(added) = queues.get_mut(place) else { return };
         let before = added.end;
-        let Some(offset) = added.end.fold(record.queue_offset, physical, record.total_size) else {
+        let Some(offset) = added.end.fold(recorded, physical, record.total_size) else {
             return;
         };
         if physical < added.cleared_below {
             return;
         }
-        self.compare(record, before, offset);
+        self.compare((topic, queue_id, recorded), before, offset);
         if before.anchored {
             added.units.extend((before.next..offset).map(Unit::blank));
         }
-        let tags_code = tags_code(record, &properties, &self.derived.options.delay_levels);
         let size = record.total_size;
         added.units.push(Unit { offset, physical, size, tags_code });
         additions.arrivals.push(Arrival {
@@ -226,13 +347,12 @@ impl<T: Send> Dispatcher<T> {
     }
 
     /// The log alone assigns offsets, so a difference means a log that a killed Java broker wrote.
-    fn compare(&self, record: &Record<'_>, before: QueueEnd, offset: u64) {
-        let recorded = record.queue_offset;
+    fn compare(&self, (topic, queue, recorded): Place<'_>, before: QueueEnd, offset: u64) {
         if offset != recorded || (before.anchored && offset != before.next) {
             self.derived.counters.misplaced.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
-                topic = record.topic,
-                queue = record.queue_id,
+                topic,
+                queue,
                 recorded,
                 next = before.next,
                 offset,
@@ -262,7 +382,7 @@ impl<T: Send> Dispatcher<T> {
 }
 
 /// Java `CommitLog.checkMessageAndReturnSize`: the hash of the tag, or when the message is due.
-fn tags_code(record: &Record<'_>, properties: &str, levels: &DelayLevels) -> i64 {
+pub(crate) fn tags_code(record: &Record<'_>, properties: &str, levels: &DelayLevels) -> i64 {
     if record.topic == SCHEDULE_TOPIC {
         let level = properties::find(properties, key::DELAY).and_then(|level| level.parse().ok());
         if let Some(level) = level.filter(|level: &i32| *level > 0) {
@@ -270,5 +390,15 @@ fn tags_code(record: &Record<'_>, properties: &str, levels: &DelayLevels) -> i64
             return i64::try_from(due).unwrap_or(i64::MAX);
         }
     }
+    if record.topic == TIMER_TOPIC
+        && let Some(due) = timer::due(properties)
+    {
+        return due;
+    }
+    tag_hash(properties)
+}
+
+/// The hash of the tag.
+pub(crate) fn tag_hash(properties: &str) -> i64 {
     properties::find(properties, key::TAGS).map_or(0, tags::tags_code)
 }

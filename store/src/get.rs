@@ -10,6 +10,9 @@ use crate::{
     unit::{UNIT_BYTES, Unit},
 };
 
+/// Tells of a record whether its message is wanted.
+pub type ContentFilter<'a> = dyn Fn(&[u8]) -> bool + 'a;
+
 /// What to read of a queue.
 #[derive(Clone, Copy)]
 pub struct GetRequest<'a> {
@@ -25,6 +28,8 @@ pub struct GetRequest<'a> {
     pub max_bytes: usize,
     /// Whether a message with this tag hash is wanted.
     pub filter: &'a dyn Fn(i64) -> bool,
+    /// Whether a message is wanted whose tag hash is, by its record; `None` where the hash decides.
+    pub content: Option<&'a ContentFilter<'a>>,
 }
 
 impl std::fmt::Debug for GetRequest<'_> {
@@ -209,7 +214,7 @@ impl Reading<'_> {
                 if self.wants(unit, request) {
                     match source.record(unit) {
                         None => return self.finish_early(),
-                        Some(record) => self.take(unit, record),
+                        Some(record) => self.take(unit, record, request),
                     }
                 }
                 self.result.next_begin_offset = unit.offset + 1;
@@ -229,14 +234,19 @@ impl Reading<'_> {
         if !unit.is_blank() && (request.filter)(unit.tags_code) {
             return true;
         }
-        if self.result.messages.is_empty() {
-            self.result.status = GetStatus::NoMatchedMessage;
-        }
+        self.pass_over();
         false
     }
 
-    fn take(&mut self, unit: &Unit, record: Result<Bytes, ReadError>) {
+    fn pass_over(&mut self) {
+        if self.result.messages.is_empty() {
+            self.result.status = GetStatus::NoMatchedMessage;
+        }
+    }
+
+    fn take(&mut self, unit: &Unit, record: Result<Bytes, ReadError>, request: &GetRequest<'_>) {
         match record {
+            Ok(record) if request.content.is_some_and(|wants| !wants(&record)) => self.pass_over(),
             Ok(record) => {
                 self.result.total_bytes += record.len();
                 self.result.messages.push(at_its_offset(record, unit.offset));

@@ -19,8 +19,8 @@ use std::{
 
 use segment::{VfsFile, read_exact_at, write_all_at};
 
-use layout::{ENTRY_BYTES, Entry, SLOT_BYTES, number};
-pub(crate) use layout::{HEADER_BYTES, IndexHeader, Key, Shape};
+use layout::number;
+pub(crate) use layout::{ENTRY_BYTES, Entry, HEADER_BYTES, IndexHeader, Key, SLOT_BYTES, Shape};
 
 /// Digits of a file's name: yyyyMMddHHmmssSSS.
 pub(crate) const NAME_DIGITS: usize = 17;

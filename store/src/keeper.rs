@@ -3,7 +3,10 @@
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::JoinHandle,
+    time::Instant,
 };
+
+use segment::Throttle;
 
 use crate::derived::Derived;
 
@@ -33,14 +36,23 @@ impl Keeper {
 }
 
 fn run(derived: &Derived, (stop, told): &(Mutex<bool>, Condvar)) {
+    let warned = Throttle::new();
     let tick = derived.options.mark_interval / 4;
     let mut stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);
     while !*stopped {
         stopped = told.wait_timeout(stopped, tick).unwrap_or_else(PoisonError::into_inner).0;
         if !*stopped && derived.mark_is_due() {
             drop(stopped);
-            if let Err(error) = derived.write_mark(false) {
-                tracing::error!(%error, "mark of the derived files cannot be written");
+            match derived.write_mark(false) {
+                Ok(()) => drop(warned.over()),
+                Err(error) => {
+                    if let Some(held_back) = warned.tell(Instant::now()) {
+                        tracing::error!(
+                            %error, held_back,
+                            "mark of the derived files cannot be written; tried again until it can"
+                        );
+                    }
+                }
             }
             stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);
         }

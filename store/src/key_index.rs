@@ -4,16 +4,16 @@ use std::{
     io,
     path::PathBuf,
     sync::{Arc, PoisonError, RwLock},
+    time::Instant,
 };
 
 use protocol::message::{
     properties::{self, key},
     tags,
 };
-use segment::Vfs;
+use segment::{Throttle, Vfs};
 
 use crate::{
-    append_log::HEADROOM,
     index_file::{IndexFile, IndexHeader, Key, NAME_DIGITS, Shape},
     mark::IndexMark,
     options::StoreOptions,
@@ -31,6 +31,8 @@ pub(crate) struct KeyIndex {
     shape: Shape,
     enabled: bool,
     files: RwLock<Files>,
+    /// Warnings that entries cannot be written.
+    warned: Throttle,
 }
 
 #[derive(Debug, Default)]
@@ -56,10 +58,11 @@ impl KeyIndex {
             shape: Shape { slots: options.index_slots, entries: options.index_entries },
             enabled: options.index_enabled,
             files: RwLock::default(),
+            warned: Throttle::new(),
         }
     }
 
-    /// Takes up the files that a mark names, as far as they bear it out. Returns the log position
+    /// Takes up the files that a mark names, as far as they bear it out. Returns the physical offset
     /// from which keys are missing; `None` where none are. Files that no mark names are removed, and
     /// so is what belongs to messages at or behind `committed`: it is derived again.
     pub(crate) fn recover(
@@ -91,8 +94,7 @@ impl KeyIndex {
                     file = mark.name,
                     "index file is not what it was; deriving it again"
                 );
-                missing_from =
-                    Some(indexed_to.map_or(0, |end: u64| end.saturating_sub(HEADROOM as u64)));
+                missing_from = Some(indexed_to.unwrap_or(0));
                 // The keys of the last message may lie in two files, so all of them are added again.
                 indexed_to = indexed_to.and_then(|end| end.checked_sub(1));
                 break;
@@ -148,7 +150,12 @@ impl KeyIndex {
                 if file.pending_bytes() > MAX_PENDING {
                     return Err(error);
                 }
-                tracing::error!(file = file.name(), %error, "index cannot be written; trying again");
+                if let Some(held_back) = self.warned.tell(Instant::now()) {
+                    tracing::error!(
+                        file = file.name(), %error, held_back,
+                        "index cannot be written; tried again until it can"
+                    );
+                }
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use segment::{RealVfs, Vfs};
 
-use crate::{delay_level::DelayLevels, retention::RetentionPolicy};
+use crate::{append_log::HEADROOM, delay_level::DelayLevels, retention::RetentionPolicy};
 
 /// Settings of a store; `new` gives Java's defaults.
 #[derive(Debug, Clone)]
@@ -38,6 +38,9 @@ pub struct StoreOptions {
     pub limits: PullLimits,
     /// When messages expire.
     pub retention: RetentionPolicy,
+    /// Where a native commit log in front of the log ends (Java `dividedCommitlogOffset`): below
+    /// it a record's physical offset is its log position. 0 where there is none.
+    pub native_below: u64,
 }
 
 /// Bounds of one read of a queue (Java `maxTransfer*` of `MessageStoreConfig`).
@@ -86,6 +89,16 @@ impl StoreOptions {
             idle_wait: Duration::from_millis(100),
             limits: PullLimits::default(),
             retention: RetentionPolicy::default(),
+            native_below: 0,
+        }
+    }
+
+    /// Log position of the entry whose record has this physical offset.
+    pub(crate) fn position_of(&self, physical: u64) -> u64 {
+        if physical < self.native_below {
+            physical
+        } else {
+            physical.saturating_sub(HEADROOM as u64)
         }
     }
 }

@@ -30,6 +30,16 @@ impl QueueEnd {
         }
     }
 
+    /// Takes into account what a snapshot of the journal at `physical` says of the next offset. A
+    /// queue that is known from its messages is never moved back. Gives whether it was moved.
+    pub(crate) fn know(&mut self, next: u64, physical: u64) -> bool {
+        if next >= MAX_OFFSET || (self.anchored && self.next >= next) {
+            return false;
+        }
+        *self = Self { next, seen: self.seen.max(physical), anchored: true };
+        true
+    }
+
     /// Takes a record of `size` bytes at `physical` into account; returns its offset, or `None`
     /// where it already was.
     pub(crate) fn fold(&mut self, recorded: u64, physical: u64, size: u32) -> Option<u64> {
@@ -54,6 +64,16 @@ mod tests {
         assert_eq!(end.fold(2, 110, 10), Some(6));
         assert_eq!(end.fold(9, 120, 10), Some(9));
         assert_eq!(end.fold(u64::MAX, 130, 10), Some(10));
+    }
+
+    #[test]
+    fn a_snapshot_moves_a_queue_forward_only() {
+        let mut end = QueueEnd::default();
+        assert!(end.know(7, 500));
+        assert!(!end.know(5, 600), "it is known to be further");
+        assert_eq!(end, QueueEnd { next: 7, seen: 500, anchored: true });
+        assert_eq!(end.fold(7, 700, 10), Some(7));
+        assert!(!end.know(u64::MAX, 800), "no queue is so long");
     }
 
     #[test]

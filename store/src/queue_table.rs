@@ -10,6 +10,7 @@ use std::{
 };
 
 use dashmap::DashMap;
+use protocol::name::LMQ_PREFIX;
 
 use crate::{
     consume_queue::ConsumeQueue, handles::Handles, options::StoreOptions, unit::UNIT_BYTES,
@@ -24,6 +25,7 @@ const OPEN_FILES: usize = 256;
 pub(crate) struct QueueTable {
     topics: DashMap<Arc<str>, Topic>,
     serial: AtomicUsize,
+    light: AtomicUsize,
     directory: PathBuf,
     per_file: u64,
     handles: Arc<Handles>,
@@ -36,6 +38,7 @@ impl QueueTable {
         Self {
             topics: DashMap::new(),
             serial: AtomicUsize::new(0),
+            light: AtomicUsize::new(0),
             directory: options.root.join("consumequeue"),
             per_file: options.consume_queue_file_size.div_ceil(UNIT_BYTES).max(1),
             handles: Arc::new(Handles::new(Arc::clone(&options.vfs), OPEN_FILES)),
@@ -82,6 +85,11 @@ impl QueueTable {
         queues.values().cloned().collect()
     }
 
+    /// Light queues that were ever there since the start.
+    pub(crate) fn light(&self) -> usize {
+        self.light.load(Ordering::Relaxed)
+    }
+
     /// Each topic with the ids of its queues, but for topics that were deleted.
     pub(crate) fn names(&self) -> Vec<(String, Vec<u32>)> {
         let mut names = Vec::new();
@@ -98,6 +106,9 @@ impl QueueTable {
 
     fn make(&self, topic: Arc<str>, id: u32) -> ConsumeQueue {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        if topic.starts_with(LMQ_PREFIX) {
+            self.light.fetch_add(1, Ordering::Relaxed);
+        }
         let directory = self.directory.join(topic.as_ref()).join(id.to_string());
         let handles = Arc::clone(&self.handles);
         let files = UnitFiles::fresh(directory, serial, self.per_file, handles);

@@ -68,6 +68,16 @@ impl<'a> Record<'a> {
         kind != sys_flag::TRANSACTION_ROLLBACK
     }
 
+    /// Its content.
+    pub(crate) fn body(&self) -> &'a [u8] {
+        self.view.body()
+    }
+
+    /// Length in bytes of its properties, which end the record.
+    pub(crate) fn properties_len(&self) -> usize {
+        self.view.properties_bytes().len()
+    }
+
     /// Properties in their text form.
     pub(crate) fn properties(&self) -> Cow<'a, str> {
         self.view.properties()
@@ -95,7 +105,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// A topic becomes the name of a directory, so a foreign log must not be able to leave it.
-fn names_directory(topic: &str) -> bool {
+pub(crate) fn names_directory(topic: &str) -> bool {
     !topic.is_empty()
         && topic.len() <= 255
         && topic != "."

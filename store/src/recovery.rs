@@ -5,12 +5,17 @@
 //! the log. Without a mark, as in a store that a Java broker wrote, nothing is believed: its
 //! recovery after a kill loses units without a trace (spec: store-dledger.md 6.9 A).
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    io,
+    sync::Arc,
+};
 
 use crate::{
     append_log::Bounds,
     consume_queue::{ConsumeQueue, QueueState},
     derived::Derived,
+    kept::KeptQueues,
     mark::Mark,
     placement::QueueEnd,
     store::OpenError,
@@ -24,6 +29,8 @@ struct Survey<'a> {
     marked: u64,
     /// Log position from which something is missing.
     resume: u64,
+    /// Where the queues of a plain Java broker begin, at the first start on its store.
+    native: Option<KeptQueues>,
     /// Queues with the offset behind which they are cut.
     cuts: Vec<(Arc<ConsumeQueue>, u64)>,
 }
@@ -35,7 +42,13 @@ pub(crate) fn recover(derived: &Derived, bounds: Bounds) -> io::Result<()> {
         tracing::warn!("no mark of ours: consume queues and index are derived from the whole log");
     }
     let marked = mark.as_ref().map_or(bounds.min, |mark| mark.position.min(bounds.committed));
-    let mut survey = Survey { derived, bounds, marked, resume: marked, cuts: Vec::new() };
+    let native = match &mark {
+        None if derived.options.native_below > bounds.min => {
+            Some(KeptQueues::open(&derived.options, bounds.min, HashSet::new())?)
+        }
+        _ => None,
+    };
+    let mut survey = Survey { derived, bounds, marked, resume: marked, native, cuts: Vec::new() };
     let mark = mark.as_ref();
     let mut known = known_queues(mark);
     for queue in queues_on_disk(derived)? {
@@ -48,13 +61,17 @@ pub(crate) fn recover(derived: &Derived, bounds: Bounds) -> io::Result<()> {
     let (indexes, clean) =
         mark.map_or((None, false), |mark| (Some(mark.indexes.as_slice()), mark.clean));
     if let Some(from) = derived.index.recover(indexes, clean, bounds.committed)? {
-        survey.resume = survey.resume.min(from);
+        survey.resume = survey.resume.min(derived.options.position_of(from));
     }
     survey.finish(mark)
 }
 
-/// The consume queues of a store that was never ours may belong to a native commit log.
+/// The consume queues of a store that was never ours may belong to a native commit log that the
+/// given log does not read.
 pub(crate) fn refuse_native_log(derived: &Derived) -> Result<(), OpenError> {
+    if derived.options.native_below > 0 {
+        return Ok(());
+    }
     let path = derived.options.root.join("commitlog");
     let failed = |source| OpenError::Io { path: path.clone(), source };
     if derived.load_mark().map_err(failed)?.is_some() {
@@ -125,11 +142,25 @@ impl Survey<'_> {
         self.cut_to_log(queue)
     }
 
-    /// A queue that no mark names: the first record decides where it begins.
+    /// A queue that no mark names: the first record decides where it begins. In the store of a plain
+    /// Java broker its first unit does: the log has messages of topics that were deleted, and others
+    /// of the same name may have come since.
     fn unknown(&mut self, queue: &Arc<ConsumeQueue>) -> io::Result<()> {
-        let next = queue.files().found_next()?;
-        let end = QueueEnd { next, seen: 0, anchored: false };
-        queue.restore(QueueState { min: next, end, ..QueueState::default() });
+        let begin = self.native.as_ref().and_then(|native| native.begin(queue.topic(), queue.id()));
+        let state = match begin {
+            Some((physical, offset)) => QueueState {
+                min: offset,
+                end: QueueEnd { next: offset, seen: physical, anchored: true },
+                last_physical: None,
+                cleared_below: physical,
+            },
+            None => {
+                let next = queue.files().found_next()?;
+                let end = QueueEnd { next, seen: 0, anchored: false };
+                QueueState { min: next, end, ..QueueState::default() }
+            }
+        };
+        queue.restore(state);
         self.cuts.push((Arc::clone(queue), 0));
         Ok(())
     }

@@ -33,13 +33,15 @@ impl Default for RetentionPolicy {
     }
 }
 
-/// The time at which retention looks at a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The time at which retention looks at a store, and how full the disk is then.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
     /// Milliseconds since 1970.
     pub now_ms: u64,
     /// Hour of the day where the operator lives, 0 to 23.
     pub local_hour: u8,
+    /// Used share of the fullest file system that holds data, 0 to 1; 0 where it is not known.
+    pub used_ratio: f64,
 }
 
 /// What retention has to decide about.
@@ -49,13 +51,11 @@ pub(crate) struct Facts<'a> {
     pub(crate) bounds: Bounds,
     /// Bytes of a log file: what one forced step frees.
     pub(crate) file_size: u64,
-    /// Used share of the disk, 0 to 1.
-    pub(crate) used_ratio: f64,
 }
 
 /// Log position up to which the log may be trimmed; `None` where nothing has expired.
 pub(crate) fn trim_to(policy: &RetentionPolicy, moment: Moment, facts: &Facts<'_>) -> Option<u64> {
-    let used = facts.used_ratio * 100.0;
+    let used = moment.used_ratio * 100.0;
     let due = policy.delete_hours.contains(&moment.local_hour)
         || used >= f64::from(policy.max_used_percent);
     let reserved = u64::try_from(policy.reserved.as_millis()).unwrap_or(u64::MAX);
@@ -76,8 +76,8 @@ mod tests {
         let samples = (0..10).map(|nth| (nth * 100, nth * 10 * HOUR)).collect();
         let timeline = Timeline::from_samples(samples);
         let bounds = Bounds { min: 0, committed: 1000 };
-        let facts = Facts { timeline: &timeline, bounds, file_size: 250, used_ratio };
-        let moment = Moment { now_ms: 100 * HOUR, local_hour };
+        let facts = Facts { timeline: &timeline, bounds, file_size: 250 };
+        let moment = Moment { now_ms: 100 * HOUR, local_hour, used_ratio };
         trim_to(&RetentionPolicy::default(), moment, &facts)
     }
 
@@ -95,8 +95,8 @@ mod tests {
         let policy = RetentionPolicy { force_enabled: false, ..RetentionPolicy::default() };
         let timeline = Timeline::from_samples(vec![(0, 99 * HOUR), (300, 99 * HOUR)]);
         let bounds = Bounds { min: 0, committed: 1000 };
-        let facts = Facts { timeline: &timeline, bounds, file_size: 250, used_ratio: 0.9 };
-        let moment = Moment { now_ms: 100 * HOUR, local_hour: 4 };
+        let facts = Facts { timeline: &timeline, bounds, file_size: 250 };
+        let moment = Moment { now_ms: 100 * HOUR, local_hour: 4, used_ratio: 0.9 };
         assert_eq!(trim_to(&policy, moment, &facts), None);
         assert_eq!(trim_to(&RetentionPolicy::default(), moment, &facts), Some(300));
     }

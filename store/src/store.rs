@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use protocol::message::properties::{self, key};
-use segment::{Space, write_all_at};
+use segment::write_all_at;
 
 use crate::{
     append_log::{AppendLog, Batch, ReadError, Refused},
@@ -24,9 +24,11 @@ use crate::{
     record::{Record, store_timestamp},
     recovery,
     retention::{self, Facts, Moment},
-    tails::Tails,
+    tail_source::TailSource,
     unit::Unit,
 };
+
+mod journal;
 
 /// Messages in a commit log and everything derived from it. `T` is the token of a batch.
 ///
@@ -98,18 +100,9 @@ impl<T: Send + 'static> Store<T> {
         Ok(Self { log, derived, threads: Mutex::default() })
     }
 
-    /// Next offset of each queue at the log position up to which everything is derived. The log's
-    /// writer folds every record from [`Tails::position`] on before it stamps its first.
-    pub fn tails(&self) -> Tails {
-        let progress = self.derived.progress();
-        let mut tails = Tails::new();
-        tails.start_at(self.derived.dispatched(), progress.store_timestamp);
-        for queue in self.derived.queues.all() {
-            let mut end = queue.state().end;
-            end.seen = end.seen.max(queue.state().cleared_below);
-            tails.set(queue.topic(), queue.id(), end);
-        }
-        tails
+    /// Where the log's writer takes the next offset of each queue from whenever it is to lead.
+    pub fn tail_source(&self) -> TailSource {
+        TailSource::new(Arc::clone(&self.derived))
     }
 
     /// Starts the dispatcher's thread. A second call does nothing.
@@ -232,6 +225,11 @@ impl<T: Send + 'static> Store<T> {
         self.queue(topic, queue_id).map_or_else(Vec::new, |queue| units_of(&queue, from, max))
     }
 
+    /// Number of light queues.
+    pub fn light_queues(&self) -> usize {
+        self.derived.queues.light()
+    }
+
     /// Each topic that has queues, with their ids.
     pub fn queues(&self) -> Vec<(String, Vec<u32>)> {
         self.derived.queues.names()
@@ -275,9 +273,10 @@ impl<T: Send + 'static> Store<T> {
             })
     }
 
-    /// Room of the disk that holds the store.
-    pub fn space(&self) -> io::Result<Space> {
-        self.derived.options.vfs.space(&self.derived.options.root)
+    /// Whether what lies `behind` bytes before the log's end counts as in memory (Java
+    /// `accessMessageInMemoryMaxRatio`).
+    pub fn counts_as_in_memory(&self, behind: u64) -> bool {
+        behind <= self.derived.options.in_memory_bytes
     }
 
     /// Lets go what is derived from messages that the log no longer has; to be called when it was
@@ -292,27 +291,14 @@ impl<T: Send + 'static> Store<T> {
     /// trimmed, where something has expired.
     pub fn clean(&self, moment: Moment) -> Option<u64> {
         self.cut_to_log();
-        let used_ratio = match self.space() {
-            Ok(space) => space.used_ratio(),
-            Err(error) => {
-                tracing::error!(%error, "room of the disk is not known; taken as free");
-                0.0
-            }
-        };
         let options = &self.derived.options;
         let progress = self.derived.progress();
         let facts = Facts {
             timeline: &progress.timeline,
             bounds: self.log.bounds(),
             file_size: options.log_file_size,
-            used_ratio,
         };
         retention::trim_to(&options.retention, moment, &facts)
-    }
-
-    /// Deletes the messages of a topic as of now and keeps the next offset of each queue.
-    pub fn delete_topic(&self, topic: &str) -> io::Result<()> {
-        self.derived.delete_topic(topic, self.log.bounds().committed)
     }
 
     /// Things that should not happen, counted.
@@ -449,4 +435,4 @@ fn units_of(queue: &ConsumeQueue, from: u64, max: usize) -> Vec<Unit> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

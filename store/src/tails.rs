@@ -3,11 +3,12 @@
 //! A value without a lock. The log's writer owns it and stamps each group of records in log order,
 //! so offsets follow log order by construction.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use protocol::message::record::stamp;
 
 use crate::{
+    journal, light,
     placement::QueueEnd,
     record::{self, Record, RecordError},
 };
@@ -84,6 +85,7 @@ impl Tails {
     ) -> Result<u64, TailsError> {
         let fields = Record::read(record).map_err(|reason| TailsError::new(physical, &reason))?;
         let size = u64::from(fields.total_size);
+        let lights = Lights::of(record, &fields);
         let offset = if fields.is_queued() {
             let topic = self.topic(fields.topic);
             let end = self.change(topic, fields.queue_id);
@@ -96,7 +98,28 @@ impl Tails {
         };
         self.store_timestamp = self.store_timestamp.max(now_ms);
         stamp(record, signed(offset), signed(physical), signed(self.store_timestamp));
+        if let Some(lights) = lights {
+            self.stamp_lights(record, &lights, (physical, size));
+        }
         Ok(offset)
+    }
+
+    /// Assigns the next offset of each light queue of the record, and writes it into its room.
+    fn stamp_lights(&mut self, record: &mut [u8], lights: &Lights, (physical, size): (u64, u64)) {
+        let Some(room) = record.get_mut(lights.room.clone()) else { return };
+        let Some(digits) = light::digits(room.len(), lights.queues.len()) else { return };
+        for ((queue, id), digits) in lights.queues.iter().zip(digits) {
+            let topic = self.topic(queue);
+            let end = self.change(topic, *id);
+            // A queue that the record names twice, or that is its own, has it once.
+            let again = end.anchored && end.seen > physical;
+            let offset = if again { end.next.saturating_sub(1) } else { end.next };
+            *end =
+                QueueEnd { next: offset + 1, seen: physical.saturating_add(size), anchored: true };
+            if let Some(place) = room.get_mut(digits) {
+                place.copy_from_slice(light::text(offset).as_bytes());
+            }
+        }
     }
 
     /// Takes back the effect of the current group: its records were not written.
@@ -126,6 +149,25 @@ impl Tails {
             let topic = self.topic(fields.topic);
             let end = self.change(topic, fields.queue_id);
             end.fold(fields.queue_offset, fields.physical, fields.total_size);
+            for (queue, id, offset) in light::places(&fields, &fields.properties()) {
+                let topic = self.topic(queue);
+                self.change(topic, id).fold(offset, fields.physical, fields.total_size);
+            }
+        }
+        if fields.topic == journal::TOPIC {
+            self.fold_snapshot(&fields);
+        }
+    }
+
+    /// A snapshot names the next offset of queues whose messages the log may not hold any more.
+    fn fold_snapshot(&mut self, fields: &Record<'_>) {
+        let Ok(journal::Record::Part { rows, .. }) = journal::decode(fields.body()) else { return };
+        for row in rows {
+            let journal::Change::Queues { topic, queues } = row else { continue };
+            let topic = self.topic(&topic);
+            for queue in queues {
+                self.change(topic, queue.id).know(queue.next, fields.physical);
+            }
         }
     }
 
@@ -165,6 +207,25 @@ impl Tails {
             undo.push((topic, queue_id, entry.end));
         }
         &mut entry.end
+    }
+}
+
+/// The light queues that a record names, and where the room for their offsets is.
+struct Lights {
+    queues: Vec<(String, u32)>,
+    room: Range<usize>,
+}
+
+impl Lights {
+    fn of(record: &[u8], fields: &Record<'_>) -> Option<Self> {
+        let room = light::room_in(record, fields.properties_len())?;
+        if !fields.is_queued() || !light::is_dispatched(fields.topic) {
+            return None;
+        }
+        let properties = fields.properties();
+        let names = light::names(&properties).into_iter();
+        let queue = |name: &str| (name.to_owned(), light::queue_id(name, fields.queue_id));
+        Some(Self { queues: names.map(queue).collect(), room })
     }
 }
 
@@ -239,6 +300,43 @@ mod tests {
             tails.fold(&record);
         }
         assert_eq!(tails.next("A", 0), 2);
+    }
+
+    fn light_record(queues: &str) -> Vec<u8> {
+        let room = light::room(queues.split(',').count());
+        let text = format!("INNER_MULTI_DISPATCH\u{1}{queues}\u{2}{room}");
+        test_record("T", 3, b"body", &text).to_vec()
+    }
+
+    fn offsets(record: &[u8]) -> Vec<u64> {
+        let fields = Record::read(record).unwrap();
+        let properties = fields.properties().into_owned();
+        light::places(&fields, &properties).iter().map(|place| place.2).collect()
+    }
+
+    #[test]
+    fn further_queues_have_offsets_of_their_own() {
+        let mut leader = Tails::new();
+        let mut log = Vec::new();
+        for (nth, queues) in (0_u64..).zip(["%LMQ%a,%LMQ%b", "%LMQ%b", "T,%LMQ%b,%LMQ%b"]) {
+            let mut record = light_record(queues);
+            leader.stamp(&mut record, 48 + nth * 1_000, 10).unwrap();
+            log.push(record);
+        }
+        let stamped: Vec<_> = log.iter().map(|record| offsets(record)).collect();
+        assert_eq!(stamped, [vec![0, 0], vec![1], vec![2, 2, 2]], "T/3 is its own queue");
+        let next = |tails: &Tails| {
+            [("%LMQ%a", 0), ("%LMQ%b", 0), ("T", 3)].map(|(topic, id)| tails.next(topic, id))
+        };
+        assert_eq!(next(&leader), [1, 3, 3]);
+        let mut follower = Tails::new();
+        log.iter().for_each(|record| follower.fold(record));
+        assert_eq!(next(&follower), next(&leader));
+        leader.begin_group();
+        leader.stamp(&mut light_record("%LMQ%a,%LMQ%new"), 9_000, 10).unwrap();
+        leader.undo();
+        assert_eq!(next(&leader), [1, 3, 3]);
+        assert_eq!(leader.next("%LMQ%new", 0), 0);
     }
 
     /// What a new leader does: it folds in all records behind the dispatcher, some of which it has

@@ -12,7 +12,8 @@ pub struct Unit {
     pub physical: u64,
     /// Bytes of its record.
     pub size: u32,
-    /// Hash of its tag; in the schedule topic the time in milliseconds at which it is due.
+    /// Hash of its tag; in the schedule topic and that of timers the time in milliseconds at which it
+    /// is due.
     pub tags_code: i64,
 }
 

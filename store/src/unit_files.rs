@@ -82,6 +82,32 @@ impl UnitFiles {
         Ok(())
     }
 
+    /// Takes up the files of the right length without changing any; tells what is wrong with others.
+    pub(crate) fn look(&self) -> io::Result<Vec<(PathBuf, String)>> {
+        let names = match self.handles.vfs().list(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            names => names?,
+        };
+        let mut wrong = Vec::new();
+        for name in names {
+            let Some(base) = self.base_of_name(&name) else { continue };
+            let path = self.directory.join(&name);
+            let length = self.handles.vfs().open(&path)?.length()?;
+            if length == self.file_bytes() {
+                self.lock().bases.insert(base);
+            } else {
+                let what = format!("has {length} bytes, not {}", self.file_bytes());
+                wrong.push((path, what));
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Offset at which the first file begins.
+    pub(crate) fn first_base(&self) -> Option<u64> {
+        self.lock().bases.first().copied()
+    }
+
     /// Offset behind the last sound unit of the last file that has one.
     pub(crate) fn found_next(&self) -> io::Result<u64> {
         let bases: Vec<_> = self.lock().bases.iter().copied().collect();

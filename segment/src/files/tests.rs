@@ -73,6 +73,13 @@ fn a_wrong_length_or_a_gap_is_refused_with_the_place() {
     for base in [0, SIZE, 2 * SIZE] {
         files.append_file(base).unwrap();
     }
+    disk.open(Path::new("log/data/00000000000000004096")).unwrap().set_length(SIZE / 2).unwrap();
+    let error = open(&disk).unwrap_err();
+    assert!(
+        matches!(error, OpenFilesError::Length { actual: 2048, expected: 4096, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("log/data/00000000000000004096 has 2048 bytes"), "{error}");
     disk.remove(Path::new("log/data/00000000000000004096")).unwrap();
     assert!(matches!(open(&disk), Err(OpenFilesError::Gap { at: 8192, expected: 4096, .. })));
     disk.open(Path::new("log/data/00000000000000000000")).unwrap().set_length(7).unwrap();
@@ -159,4 +166,56 @@ fn a_short_write_is_completed_and_a_full_disk_says_how_far_it_came() {
     let error = files.write_at(512, &mut [IoSlice::new(&[1; 1024])]).unwrap_err();
     assert_eq!(error.written, 512);
     assert_eq!(error.source.kind(), io::ErrorKind::StorageFull);
+}
+
+/// Case 23 (d) of the known faults. Only a file before it shows that the configured size is right.
+#[test]
+fn a_last_file_that_was_cut_is_made_as_long_as_the_one_before() {
+    let disk = SimVfs::new();
+    let files = open(&disk).unwrap();
+    files.append_file(0).unwrap();
+    put(&files, 7, b"kept");
+    let half = disk.create(Path::new("log/data/00000000000000004096")).unwrap();
+    half.set_length(SIZE / 2).unwrap();
+    open(&disk).unwrap_err();
+    let extending =
+        || SegmentFiles::open_extending(Arc::new(disk.clone()), PathBuf::from("log/data"), SIZE);
+    let files = extending().unwrap();
+    assert_eq!(files.extended().unwrap().1, SIZE / 2);
+    assert_eq!(files.range(), Some(0..2 * SIZE));
+    assert_eq!(get(&files, 7, 4), b"kept");
+    assert_eq!(get(&files, 2 * SIZE - 4, 4), [0; 4]);
+    // A longer one, and one that is alone, may be what another size has written.
+    half.set_length(SIZE + 1).unwrap();
+    assert!(matches!(extending(), Err(OpenFilesError::Length { actual: 4097, .. })));
+    half.set_length(SIZE / 2).unwrap();
+    disk.remove(Path::new("log/data/00000000000000000000")).unwrap();
+    assert!(matches!(extending(), Err(OpenFilesError::Length { actual: 2048, .. })));
+}
+
+#[test]
+fn a_file_at_a_position_where_none_begins_is_refused_unless_it_is_empty() {
+    let disk = SimVfs::new();
+    open(&disk).unwrap().append_file(0).unwrap();
+    let stray = disk.create(Path::new("log/data/00000000000000000007")).unwrap();
+    let files = open(&disk).unwrap();
+    assert_eq!(
+        (files.range(), files.foreign_names()),
+        (Some(0..SIZE), &["00000000000000000007".to_owned()][..])
+    );
+    stray.set_length(1).unwrap();
+    let error = open(&disk).unwrap_err();
+    assert!(matches!(error, OpenFilesError::Name { .. }), "{error}");
+}
+
+#[test]
+fn zeroing_does_not_fill_the_hole_behind() {
+    const LONG: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let files = SegmentFiles::open(Arc::new(RealVfs), folder.path().into(), LONG).unwrap();
+    files.append_file(0).unwrap();
+    put(&files, 1000, &[7; 5000]);
+    files.truncate(2000).unwrap();
+    assert_eq!(get(&files, 1990, 20), [[7; 10], [0; 10]].concat());
+    assert_eq!(files.next_data(128 * 1024).unwrap(), None);
 }

@@ -30,6 +30,13 @@ impl NameChange {
         }
     }
 
+    fn file(&self) -> Option<FileId> {
+        match self {
+            Self::Link { file, .. } | Self::Rename { file, .. } => Some(*file),
+            Self::Unlink { .. } => None,
+        }
+    }
+
     fn apply(&self, names: &mut BTreeMap<PathBuf, FileId>) {
         match self {
             Self::Link { path, file } => {
@@ -71,6 +78,7 @@ pub(super) struct Disk {
     pub(super) boots: u64,
     pub(super) power_until: Option<u64>,
     pub(super) failures: BTreeMap<Call, (u64, u64, i32)>,
+    pub(super) failed: BTreeMap<Call, u64>,
     pub(super) room: Option<u64>,
     pub(super) short_write: Option<usize>,
 }
@@ -94,6 +102,7 @@ impl Disk {
         match self.failures.get_mut(&call) {
             Some((0, times, errno)) if *times > 0 => {
                 *times -= 1;
+                *self.failed.entry(call).or_default() += 1;
                 Err(io::Error::from_raw_os_error(*errno))
             }
             Some((skip, _, _)) => {
@@ -285,20 +294,80 @@ impl Disk {
         Ok(())
     }
 
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.names.keys().cloned().collect()
+    }
+
+    pub(super) fn cached(&self, path: &Path, offset: u64, length: usize) -> Option<&[u8]> {
+        let content = self.files.get(*self.names.get(path)?)?;
+        slice(&content.cached, offset, length)
+    }
+
+    pub(super) fn durable(&self, path: &Path, offset: u64, length: usize) -> Option<&[u8]> {
+        let content = self.files.get(*self.durable_names.get(path)?)?;
+        slice(&content.durable, offset, length)
+    }
+
+    pub(super) fn durable_whole(&self, path: &Path) -> Option<&[u8]> {
+        let content = self.files.get(*self.durable_names.get(path)?)?;
+        Some(&content.durable)
+    }
+
+    pub(super) fn mend(&mut self) {
+        if self.powered().is_ok() {
+            self.power_until = None;
+        }
+        self.failures.clear();
+        self.room = None;
+        self.short_write = None;
+    }
+
     pub(super) fn heal(&mut self) {
         self.power_until = None;
         self.failures.clear();
+        self.failed.clear();
         self.room = None;
         self.short_write = None;
         self.locks.clear();
     }
 
+    /// A copy without the bytes of files that have no name any more, nor get one back by a crash.
+    pub(super) fn living(&self) -> Self {
+        let named: BTreeSet<FileId> = self
+            .names
+            .values()
+            .chain(self.durable_names.values())
+            .copied()
+            .chain(self.name_changes.iter().filter_map(NameChange::file))
+            .collect();
+        let files = self.files.iter().enumerate();
+        let files = files
+            .map(|(id, file)| if named.contains(&id) { file.clone() } else { Content::default() })
+            .collect();
+        Self {
+            names: self.names.clone(),
+            durable_names: self.durable_names.clone(),
+            name_changes: self.name_changes.clone(),
+            files,
+            directories: self.directories.clone(),
+            locks: self.locks.clone(),
+            failures: self.failures.clone(),
+            failed: self.failed.clone(),
+            ..*self
+        }
+    }
+
     pub(super) fn crash(&self, decide: &mut dyn FnMut(&Unsynced) -> Fate) -> Self {
-        let mut after = self.clone();
+        let mut after = self.living();
         after.heal();
         after.boots += 1;
         let path_of = |file| self.names.iter().find(|(_, id)| **id == file).map(|(path, _)| path);
         for (file, content) in after.files.iter_mut().enumerate() {
+            if content.dirty.is_empty() && content.cached.len() == content.durable.len() {
+                // What a failed sync has dropped is in the cache alone.
+                content.cached.clone_from(&content.durable);
+                continue;
+            }
             let path = path_of(file).cloned();
             let length_kept = content.cached.len() == content.durable.len()
                 || decide(&Unsynced::Length { path: path.clone() }) == Fate::Keep;
@@ -361,6 +430,11 @@ impl Content {
             to.copy_from_slice(from);
         }
     }
+}
+
+fn slice(bytes: &[u8], offset: u64, length: usize) -> Option<&[u8]> {
+    let start = usize::try_from(offset).ok()?;
+    bytes.get(start..start.checked_add(length)?)
 }
 
 fn to_usize(offset: u64) -> io::Result<usize> {

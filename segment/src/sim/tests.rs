@@ -96,3 +96,54 @@ fn a_killed_process_loses_nothing_but_its_locks() {
     drop(after.lock(Path::new("d/lock")).unwrap());
     drop(held);
 }
+
+#[test]
+fn an_observer_sees_cache_and_platter_without_a_call() {
+    let (disk, file) = durable(b"old");
+    put(&file, b"new", 0);
+    let calls = disk.calls();
+    let path = Path::new("d/f");
+    assert_eq!(disk.peek(path, (0, 3), <[u8]>::to_vec).unwrap(), b"new");
+    assert_eq!(disk.peek_durable(path, (0, 3), <[u8]>::to_vec).unwrap(), b"old");
+    assert_eq!(disk.peek(path, (1, 3), <[u8]>::to_vec), None);
+    assert_eq!(disk.peek(Path::new("d/g"), (0, 1), <[u8]>::to_vec), None);
+    assert_eq!(disk.durable_content(path).unwrap(), b"old");
+    assert_eq!(disk.calls(), calls);
+}
+
+#[test]
+fn a_healed_disk_works_and_one_without_power_stays_dark() {
+    let (disk, file) = durable(&[0; SECTOR]);
+    disk.set_room(Some(0));
+    disk.fail(Call::Sync, 0, 9, 5);
+    disk.cut_power_after(100);
+    disk.heal();
+    put(&file, &[1; 2 * SECTOR], 0);
+    file.sync_data().unwrap();
+    disk.cut_power_after(0);
+    file.sync_data().unwrap_err();
+    disk.heal();
+    assert!(disk.is_dark());
+}
+
+#[test]
+fn a_disk_that_was_wiped_or_rolled_back_runs_in_a_new_boot() {
+    let (disk, _file) = durable(b"old");
+    let copy = disk.after_kill();
+    let now = disk.crash(&mut |_| Fate::Keep).crash(&mut |_| Fate::Keep);
+    assert_eq!(now.wiped().paths(), Vec::<PathBuf>::new());
+    assert_eq!(now.wiped().boots(), 3);
+    copy.boot_after(now.boots());
+    assert_eq!((copy.boots(), content(&copy, "d/f")), (3, b"old".to_vec()));
+}
+
+#[test]
+fn a_file_without_a_name_takes_no_room_in_the_disk_after_a_crash() {
+    let (disk, file) = durable(b"old");
+    disk.remove(Path::new("d/f")).unwrap();
+    assert_eq!(content(&disk.crash(&mut |_| Fate::Drop), "d/f"), b"old");
+    disk.sync_directory(Path::new("d")).unwrap();
+    let after = disk.crash(&mut |_| Fate::Keep);
+    assert_eq!(after.disk().used_bytes(), 0);
+    drop(file);
+}

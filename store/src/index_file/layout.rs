@@ -5,9 +5,9 @@ use bytes::BufMut;
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 40;
 /// Bytes of a slot.
-pub(super) const SLOT_BYTES: u64 = 4;
+pub(crate) const SLOT_BYTES: u64 = 4;
 /// Bytes of an entry.
-pub(super) const ENTRY_BYTES: usize = 20;
+pub(crate) const ENTRY_BYTES: usize = 20;
 
 /// The header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,15 +77,15 @@ impl Shape {
         self.entry_at(self.entries)
     }
 
-    pub(super) fn slot_of(self, hash: u32) -> u32 {
+    pub(crate) fn slot_of(self, hash: u32) -> u32 {
         hash % self.slots.max(1)
     }
 
-    pub(super) fn slot_at(slot: u32) -> u64 {
+    pub(crate) fn slot_at(slot: u32) -> u64 {
         HEADER_BYTES as u64 + u64::from(slot) * SLOT_BYTES
     }
 
-    pub(super) fn entry_at(self, number: u32) -> u64 {
+    pub(crate) fn entry_at(self, number: u32) -> u64 {
         Self::slot_at(self.slots) + u64::from(number) * ENTRY_BYTES as u64
     }
 }
@@ -98,7 +98,7 @@ impl Entry {
         out.put_u32(self.previous);
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             hash: number(bytes, 0)?,
             physical: u64::from_be_bytes(bytes.get(4..12)?.try_into().ok()?),

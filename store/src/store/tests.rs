@@ -6,4 +6,5 @@ mod golden;
 mod model;
 mod reading;
 mod retention;
-mod rig;
+pub(crate) mod rig;
+mod tails;

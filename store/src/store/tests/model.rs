@@ -40,8 +40,7 @@ struct Model {
     queues: BTreeMap<(String, u32), (u64, u64)>,
     /// Where each message of each queue lies.
     places: BTreeMap<(String, u32), Vec<u64>>,
-    /// That a topic was deleted, or where a queue goes on whose messages have all gone, may be known
-    /// from the mark alone.
+    /// Where a queue goes on whose messages have all gone may be known from the mark alone.
     needs_mark: bool,
 }
 
@@ -82,8 +81,7 @@ fn apply(rig: &mut Rig, model: &mut Model, operation: &Operation) {
         }
         Operation::DeleteTopic(topic) => {
             let topic = format!("T{topic}");
-            rig.store().delete_topic(&topic).unwrap();
-            model.needs_mark = true;
+            rig.delete_topic(&topic);
             for ((name, _), (min, next)) in &mut model.queues {
                 if *name == topic {
                     *min = *next;
@@ -109,7 +107,7 @@ fn trim(rig: &Rig, model: &mut Model, thousandth: u64) {
     rig.log.trim(bounds.min + (bounds.committed - bounds.min) * thousandth / 1000);
     let min = rig.log.bounds().min;
     model.needs_mark = true;
-    rig.store().clean(crate::Moment { now_ms: 0, local_hour: 0 });
+    rig.store().clean(crate::Moment { now_ms: 0, local_hour: 0, used_ratio: 0.0 });
     for (key, (first, _)) in &mut model.queues {
         let gone = model.places[key].partition_point(|place| *place < min);
         *first = (*first).max(gone as u64);

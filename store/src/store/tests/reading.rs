@@ -59,6 +59,7 @@ fn recent_units_are_read_without_the_disk_and_old_ones_with_it() {
         max_messages: 1,
         max_bytes: 1 << 20,
         filter: &any,
+        content: None,
     };
     assert!(rig.store().get_if_cached(&request(99)).is_some());
     rig.send("U", 0, 100, "a");

@@ -12,38 +12,47 @@ use protocol::message::{record::RecordView, tags};
 use segment::{SimVfs, Vfs};
 
 use crate::{
-    Arrival, ArrivalListener, BatchBuilder, GetRequest, GetResult, GetStatus, Store, StoreOptions,
+    Arrival, ArrivalListener, BatchBuilder, GetRequest, GetResult, GetStatus, JournalRecord, Store,
+    StoreOptions,
     append_log::{AppendLog, CommitSink, Completed},
+    journal::{self, Change, Record},
     memory_log::{MemoryLog, test_record},
 };
 
 #[derive(Debug, Default)]
-pub(super) struct Sink;
+pub(crate) struct Sink;
 
 impl CommitSink<()> for Sink {
     fn completed(&self, _group: Vec<Completed<()>>) {}
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Heard(pub(super) Mutex<Vec<Arrival>>);
+pub(crate) struct Heard(pub(crate) Mutex<Vec<Arrival>>);
 
 impl ArrivalListener for Heard {
     fn arrived(&self, arrivals: &[Arrival]) {
         self.0.lock().unwrap().extend_from_slice(arrivals);
     }
+
+    fn journal(&self, _record: &JournalRecord<'_>) -> bool {
+        true
+    }
 }
 
-pub(super) struct Rig {
-    pub(super) log: Arc<MemoryLog<()>>,
-    pub(super) disk: SimVfs,
-    pub(super) store: Option<Store<()>>,
-    pub(super) heard: Arc<Heard>,
-    pub(super) clock: Arc<AtomicU64>,
+pub(crate) struct Rig {
+    pub(crate) log: Arc<MemoryLog<()>>,
+    pub(crate) disk: SimVfs,
+    pub(crate) store: Option<Store<()>>,
+    pub(crate) heard: Arc<Heard>,
+    pub(crate) clock: Arc<AtomicU64>,
 }
 
-pub(super) const UNITS_PER_FILE: u64 = 16;
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) fn options(disk: &SimVfs) -> StoreOptions {
+pub(crate) const UNITS_PER_FILE: u64 = 16;
+
+pub(crate) fn options(disk: &SimVfs) -> StoreOptions {
     StoreOptions {
         vfs: Arc::new(disk.clone()),
         consume_queue_file_size: UNITS_PER_FILE * 20,
@@ -57,14 +66,14 @@ pub(super) fn options(disk: &SimVfs) -> StoreOptions {
     }
 }
 
-pub(super) fn new_log(clock: &Arc<AtomicU64>) -> Arc<MemoryLog<()>> {
+pub(crate) fn new_log(clock: &Arc<AtomicU64>) -> Arc<MemoryLog<()>> {
     let clock = Arc::clone(clock);
     let now = move || clock.load(std::sync::atomic::Ordering::SeqCst);
     Arc::new(MemoryLog::with_clock(Arc::new(Sink), now))
 }
 
 impl Rig {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let clock = Arc::new(AtomicU64::new(1_800_000_000_000));
         let mut rig = Self {
             log: new_log(&clock),
@@ -78,37 +87,37 @@ impl Rig {
     }
 
     /// Opens the store and waits until everything is derived.
-    pub(super) fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         self.open_idle();
         self.dispatch();
     }
 
-    pub(super) fn open_idle(&mut self) {
+    pub(crate) fn open_idle(&mut self) {
         assert!(self.store.is_none(), "the store is open");
         let log = Arc::<MemoryLog<()>>::clone(&self.log);
         self.store = Some(Store::open(options(&self.disk), log).unwrap());
     }
 
-    pub(super) fn dispatch(&self) {
+    pub(crate) fn dispatch(&self) {
         self.store().start_dispatch(Arc::<Heard>::clone(&self.heard));
         self.settle();
     }
 
-    pub(super) fn store(&self) -> &Store<()> {
+    pub(crate) fn store(&self) -> &Store<()> {
         self.store.as_ref().unwrap()
     }
 
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.store.take().unwrap().shutdown();
     }
 
     /// What a killed process leaves.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.store = None;
         self.disk = self.disk.after_kill();
     }
 
-    pub(super) fn end(&mut self, clean: bool) {
+    pub(crate) fn end(&mut self, clean: bool) {
         if clean {
             self.stop();
         } else {
@@ -116,15 +125,26 @@ impl Rig {
         }
     }
 
-    pub(super) fn settle(&self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+    /// Waits until the mark on the disk names all that is committed.
+    pub(crate) fn await_mark(&self) {
+        let committed = self.log.bounds().committed;
+        let named = || self.store().derived.load_mark().unwrap().map_or(0, |mark| mark.position);
+        let deadline = Instant::now() + PATIENCE;
+        while named() < committed {
+            assert!(Instant::now() < deadline, "the mark is at {}", named());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(crate) fn settle(&self) {
+        let deadline = Instant::now() + PATIENCE;
         while self.store().dispatch_behind_bytes() > 0 {
             assert!(Instant::now() < deadline, "dispatcher does not catch up");
             std::thread::sleep(Duration::from_micros(100));
         }
     }
 
-    pub(super) fn send_with(
+    pub(crate) fn send_with(
         &self,
         topic: &str,
         queue_id: u32,
@@ -137,22 +157,54 @@ impl Rig {
         }
         let before = self.log.bounds().committed;
         self.store().submit(builder.finish(())).unwrap();
-        assert!(self.log.wait_committed(before, Duration::from_secs(20)) > before);
+        assert!(self.log.wait_committed(before, PATIENCE) > before);
         self.settle();
     }
 
+    /// Sends messages to queue 0 while nobody dispatches.
+    pub(crate) fn send_idle(&self, topic: &str, count: usize) {
+        for _ in 0..count {
+            self.append_idle(topic, b"idle");
+        }
+    }
+
+    /// Writes the record that deletes a topic while nobody dispatches.
+    pub(crate) fn delete_topic_idle(&self, topic: &str) {
+        let changes = vec![Change::DeleteTopic(topic.to_owned())];
+        self.append_idle(journal::TOPIC, &Record::Changes { changes }.encode().unwrap());
+    }
+
+    fn append_idle(&self, topic: &str, body: &[u8]) {
+        let mut builder = BatchBuilder::new();
+        builder.push_bytes(&test_record(topic, 0, body, ""));
+        let before = self.log.bounds().committed;
+        self.store().submit(builder.finish(())).unwrap();
+        assert!(self.log.wait_committed(before, PATIENCE) > before);
+    }
+
+    /// Deletes a topic as a leader does: by a record of the journal.
+    pub(crate) fn delete_topic(&self, topic: &str) {
+        self.journal(&Record::Changes { changes: vec![Change::DeleteTopic(topic.to_owned())] });
+    }
+
+    /// Writes a record of the journal.
+    pub(crate) fn journal(&self, record: &Record) {
+        let body = String::from_utf8(record.encode().unwrap()).unwrap();
+        self.send_with(journal::TOPIC, 0, &[body], "");
+    }
+
     /// Sends `count` messages with bodies that name their queue and offset.
-    pub(super) fn send(&self, topic: &str, queue_id: u32, count: u64, tag: &str) {
+    pub(crate) fn send(&self, topic: &str, queue_id: u32, count: u64, tag: &str) {
         let next = self.store().max_offset(topic, queue_id);
         let bodies: Vec<_> = (next..next + count).map(|at| body(topic, queue_id, at)).collect();
         self.send_with(topic, queue_id, &bodies, &format!("TAGS\u{1}{tag}\u{2}"));
     }
 
-    pub(super) fn get(&self, topic: &str, queue_id: u32, offset: i64, max: u32) -> GetResult {
+    pub(crate) fn get(&self, topic: &str, queue_id: u32, offset: i64, max: u32) -> GetResult {
         self.get_tagged((topic, queue_id), offset, max, None)
     }
 
-    pub(super) fn get_tagged(
+    pub(crate) fn get_tagged(
         &self,
         (topic, queue_id): (&str, u32),
         offset: i64,
@@ -168,6 +220,7 @@ impl Rig {
             max_messages: max,
             max_bytes: 1 << 27,
             filter: &filter,
+            content: None,
         };
         let result = self.store().get(&request);
         if let Some(cached) = self.store().get_if_cached(&request)
@@ -180,7 +233,7 @@ impl Rig {
     }
 
     /// Bodies of a whole queue with the offsets that their records say they have.
-    pub(super) fn read_all(&self, topic: &str, queue_id: u32) -> Vec<(u64, String)> {
+    pub(crate) fn read_all(&self, topic: &str, queue_id: u32) -> Vec<(u64, String)> {
         let mut at = self.store().min_offset(topic, queue_id);
         let max = self.store().max_offset(topic, queue_id);
         let mut all = Vec::new();
@@ -194,7 +247,7 @@ impl Rig {
     }
 
     /// Every queue of the log holds what the log says, nothing else.
-    pub(super) fn check_against_log(&self) {
+    pub(crate) fn check_against_log(&self) {
         let bounds = self.log.bounds();
         let run = self.log.read_forward(bounds.min, usize::MAX).unwrap();
         let mut expected: BTreeMap<(String, u32), Vec<(u64, String)>> = BTreeMap::new();
@@ -212,7 +265,7 @@ impl Rig {
     }
 
     /// All files under a folder of the store, with their folders.
-    pub(super) fn files(&self, folder: &str) -> Vec<std::path::PathBuf> {
+    pub(crate) fn files(&self, folder: &str) -> Vec<std::path::PathBuf> {
         fn walk(disk: &SimVfs, folder: &Path, found: &mut Vec<std::path::PathBuf>) {
             for name in disk.list(folder).unwrap_or_default() {
                 found.push(folder.join(name));
@@ -227,11 +280,11 @@ impl Rig {
     }
 }
 
-pub(super) fn body(topic: &str, queue_id: u32, offset: u64) -> String {
+pub(crate) fn body(topic: &str, queue_id: u32, offset: u64) -> String {
     format!("{topic}-{queue_id}-{offset}")
 }
 
-pub(super) fn offset_and_body(record: &Bytes) -> (u64, String) {
+pub(crate) fn offset_and_body(record: &Bytes) -> (u64, String) {
     let view = RecordView::parse(record).unwrap();
     let body = String::from_utf8(view.body().to_vec()).unwrap();
     (view.queue_offset().cast_unsigned(), body)

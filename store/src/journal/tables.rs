@@ -1,0 +1,243 @@
+//! The tables that follow from the journal.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use protocol::body::{DataVersion, SubscriptionGroupConfig, TopicConfig};
+use serde::{Deserialize, Serialize};
+
+use super::Change;
+
+/// All tables at one log position.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// Topics by name.
+    pub topics: BTreeMap<String, Arc<TopicConfig>>,
+    /// Groups by name.
+    pub groups: BTreeMap<String, Arc<SubscriptionGroupConfig>>,
+    /// Rights taken away, by group and topic: a bit mask.
+    pub forbidden: BTreeMap<String, BTreeMap<String, i32>>,
+    /// Next offset of each queue, by `topic@group`.
+    pub offsets: BTreeMap<String, BTreeMap<i32, i64>>,
+    /// Next offset of each delay level.
+    pub delays: BTreeMap<u32, u64>,
+    /// How often each was changed.
+    pub versions: Versions,
+}
+
+/// The version of each table. It moves once for each record that names the table, whether that
+/// changes something or not, so that it is the same on every node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// Of topics.
+    pub topics: DataVersion,
+    /// Of groups and their masks.
+    pub groups: DataVersion,
+    /// Of consumer offsets.
+    pub offsets: DataVersion,
+    /// Of the progress of delayed messages.
+    pub delays: DataVersion,
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Topics.
+    Topics,
+    /// Groups and their masks.
+    Groups,
+    /// Consumer offsets.
+    Offsets,
+    /// Progress of delayed messages.
+    Delays,
+}
+
+/// A set of tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Topics.
+    pub topics: bool,
+    /// Groups and their masks.
+    pub groups: bool,
+    /// Consumer offsets.
+    pub offsets: bool,
+    /// Progress of delayed messages.
+    pub delays: bool,
+}
+
+impl Touched {
+    /// All tables.
+    pub const ALL: Self = Self { topics: true, groups: true, offsets: true, delays: true };
+
+    /// Adds a table.
+    pub fn add(&mut self, kind: Kind) {
+        match kind {
+            Kind::Topics => self.topics = true,
+            Kind::Groups => self.groups = true,
+            Kind::Offsets => self.offsets = true,
+            Kind::Delays => self.delays = true,
+        }
+    }
+
+    /// Whether a table is among them.
+    #[must_use]
+    pub fn has(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Topics => self.topics,
+            Kind::Groups => self.groups,
+            Kind::Offsets => self.offsets,
+            Kind::Delays => self.delays,
+        }
+    }
+
+    /// Whether there is any.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.topics || self.groups || self.offsets || self.delays
+    }
+}
+
+impl Change {
+    /// The tables that it names.
+    #[must_use]
+    pub fn touches(&self) -> Touched {
+        let mut touched = Touched::default();
+        match self {
+            Self::Topic(_) | Self::NewTopic(_) => touched.topics = true,
+            Self::DeleteTopic(_) => {
+                touched.topics = true;
+                touched.offsets = true;
+            }
+            Self::Group(_) | Self::NewGroup(_) | Self::DeleteGroup(_) | Self::Forbidden { .. } => {
+                touched.groups = true;
+            }
+            Self::Offsets { .. } | Self::DropOffsetsOfGroup(_) => touched.offsets = true,
+            Self::Delays(_) => touched.delays = true,
+            Self::Queues { .. } => {}
+        }
+        touched
+    }
+}
+
+impl Tables {
+    /// Does changes of one record that was stored at `stored` milliseconds, in all tables but those
+    /// of `settled`; gives the tables that they name.
+    pub fn apply(&mut self, changes: &[Change], stored: i64, settled: Touched) -> Touched {
+        let mut touched = Touched::default();
+        for change in changes {
+            let named = change.touches();
+            for kind in [Kind::Topics, Kind::Groups, Kind::Offsets, Kind::Delays] {
+                if named.has(kind) && !settled.has(kind) {
+                    touched.add(kind);
+                    self.change(kind, change);
+                }
+            }
+        }
+        self.versions.bump(touched, stored);
+        touched
+    }
+
+    /// Takes the tables of `kinds` from another.
+    pub fn take(&mut self, kinds: Touched, from: &Self) {
+        if kinds.topics {
+            self.topics.clone_from(&from.topics);
+        }
+        if kinds.groups {
+            self.groups.clone_from(&from.groups);
+            self.forbidden.clone_from(&from.forbidden);
+        }
+        if kinds.offsets {
+            self.offsets.clone_from(&from.offsets);
+        }
+        if kinds.delays {
+            self.delays.clone_from(&from.delays);
+        }
+        self.versions.take(kinds, &from.versions);
+    }
+
+    fn change(&mut self, kind: Kind, change: &Change) {
+        match (kind, change) {
+            (Kind::Topics, Change::Topic(topic)) => {
+                self.topics.insert(topic.topic_name.clone(), Arc::new(topic.clone()));
+            }
+            (Kind::Topics, Change::NewTopic(topic)) => {
+                let new = || Arc::new(topic.clone());
+                self.topics.entry(topic.topic_name.clone()).or_insert_with(new);
+            }
+            (Kind::Topics, Change::DeleteTopic(topic)) => {
+                self.topics.remove(topic);
+            }
+            (Kind::Offsets, Change::DeleteTopic(topic)) => {
+                self.offsets.retain(|key, _| of_key(key).0 != topic);
+            }
+            (Kind::Offsets, Change::DropOffsetsOfGroup(group)) => {
+                self.offsets.retain(|key, _| of_key(key).1 != group);
+            }
+            (Kind::Offsets, Change::Offsets { key, queues }) => {
+                self.offsets.entry(key.clone()).or_default().extend(queues.iter().copied());
+            }
+            (Kind::Delays, Change::Delays(levels)) => self.delays.extend(levels.iter().copied()),
+            (Kind::Groups, change) => self.change_groups(change),
+            _ => {}
+        }
+    }
+
+    fn change_groups(&mut self, change: &Change) {
+        match change {
+            Change::Group(group) => {
+                self.groups.insert(group.group_name.clone(), Arc::new(group.clone()));
+            }
+            Change::NewGroup(group) => {
+                let new = || Arc::new(group.clone());
+                self.groups.entry(group.group_name.clone()).or_insert_with(new);
+            }
+            Change::DeleteGroup(group) => {
+                self.groups.remove(group);
+                self.forbidden.remove(group);
+            }
+            Change::Forbidden { group, topic, mask } => {
+                let topics = self.forbidden.entry(group.clone()).or_default();
+                topics.insert(topic.clone(), *mask);
+                topics.retain(|_, mask| *mask != 0);
+                if topics.is_empty() {
+                    self.forbidden.remove(group);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Versions {
+    /// Takes the versions of `kinds` from another.
+    pub(super) fn take(&mut self, kinds: Touched, from: &Self) {
+        for (kind, version, other) in [
+            (Kind::Topics, &mut self.topics, &from.topics),
+            (Kind::Groups, &mut self.groups, &from.groups),
+            (Kind::Offsets, &mut self.offsets, &from.offsets),
+            (Kind::Delays, &mut self.delays, &from.delays),
+        ] {
+            if kinds.has(kind) {
+                version.clone_from(other);
+            }
+        }
+    }
+
+    fn bump(&mut self, touched: Touched, stored: i64) {
+        for (kind, version) in [
+            (Kind::Topics, &mut self.topics),
+            (Kind::Groups, &mut self.groups),
+            (Kind::Offsets, &mut self.offsets),
+            (Kind::Delays, &mut self.delays),
+        ] {
+            if touched.has(kind) {
+                version.counter += 1;
+                version.timestamp = stored;
+            }
+        }
+    }
+}
+
+/// Topic and group of `topic@group`; the group is empty where there is no separator.
+fn of_key(key: &str) -> (&str, &str) {
+    key.split_once('@').unwrap_or((key, ""))
+}
