@@ -8,8 +8,9 @@
 //! **Rule of order.** A vote counts, and is answered, only after [`Input::VoteStored`]; an entry
 //! counts for this node only after [`Input::Written`] or [`Input::Flushed`], as the [`Policy`] says.
 //!
-//! **What is here.** A group of one: self-election, opening entry, commit. Votes from and entries of
-//! other members come with more variants of [`Message`]; the inputs and outputs stay.
+//! **Where to begin.** [`io`](Input) is the complete vocabulary. `round` and `vote_table` are the two
+//! sides of an election, `dispatcher` and `follower` the two sides of replication, `quorum` the
+//! commit rule.
 
 #![deny(missing_docs)]
 #![warn(
@@ -20,13 +21,50 @@
     clippy::wildcard_enum_match_arm
 )]
 
-mod election;
+mod candidate;
+mod codes;
+mod config;
+mod cutting;
+mod dispatcher;
+mod follower;
+mod hard_writes;
+mod health;
+mod heartbeat;
 mod io;
-mod marks;
+mod leader;
+mod ledger;
+mod loads;
+mod message;
 mod node;
+mod peers;
+mod provisional;
+mod quorum;
+mod read_index;
+mod record;
+mod rng;
+mod round;
+mod search;
+mod standing;
+mod terms;
+mod transfer;
 mod types;
+mod vote_table;
 
-pub use election::{ParseResult, VoteAnswer, VoteReply, VoteRequest};
-pub use io::{Append, Input, Message, Output, Refusal};
-pub use node::{Config, ConfigError, Node, State};
-pub use types::{EntryId, LogIndex, Millis, NodeId, Policy, Role, Term, Vote};
+pub use codes::{HeartbeatCode, PushCode, TransferCode, VoteAnswer};
+#[cfg(feature = "planted")]
+pub use config::{Bug, Planted};
+pub use config::{Config, ConfigError, State, Timings};
+pub use io::{Append, Input, Output, Refusal};
+pub use leader::Progress;
+pub use loads::Load;
+pub use message::{
+    Fetch, FetchReply, Heartbeat, HeartbeatReply, Lost, Message, Push, PushKind, PushName,
+    PushReply, Range, TransferReply, TransferRequest, VoteReply, VoteRequest,
+};
+pub use node::Node;
+pub use record::{Event, Record, StepDown, Violation};
+pub use round::ParseResult;
+pub use types::{
+    CallId, Capability, EntryId, Life, LogIndex, Millis, NodeId, PeerKind, Policy, Provisional,
+    Role, Term, Vote,
+};

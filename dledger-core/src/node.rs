@@ -1,151 +1,241 @@
 //! One member of a group.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::{
-    election::{ParseResult, Round, VoteAnswer, VoteReply},
-    io::{Append, Input, Message, Output, Refusal},
-    marks::Marks,
-    types::{EntryId, LogIndex, Millis, NodeId, Policy, Role, Term, Vote},
+    config::{Config, ConfigError, State, planted},
+    cutting::Cutting,
+    follower::Follow,
+    hard_writes::HardWrites,
+    health::Health,
+    io::{Input, Output},
+    leader::Lead,
+    ledger::Ledger,
+    message::Message,
+    peers::Peers,
+    quorum::MEMBERS,
+    record::{Event, Record, Violation},
+    rng::Rng,
+    round::Rounds,
+    transfer::{Taking, Transfer},
+    types::{CallId, EntryId, LogIndex, Millis, NodeId, Provisional, Role, Term, Vote},
 };
-
-/// What does not change while a node runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// This node.
-    pub self_id: NodeId,
-    /// All members, this node among them.
-    pub members: BTreeSet<NodeId>,
-    /// When an entry counts as kept.
-    pub policy: Policy,
-    /// Where the random part of timings comes from; a group of one draws none.
-    pub seed: u64,
-}
-
-/// Why a node cannot be built from its configuration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// It would be no member of its own group.
-    #[error("self id {self_id} is not among the members {members}: add it to dLegerPeers")]
-    NotAMember {
-        /// This node.
-        self_id: NodeId,
-        /// The members.
-        members: String,
-    },
-    /// This version runs groups of one.
-    #[error("the group has {count} members: this version runs a group of one, name one peer")]
-    SeveralMembers {
-        /// How many.
-        count: usize,
-    },
-}
-
-/// What a node knows when it starts, from its disk.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct State {
-    /// The highest term it took part in.
-    pub term: Term,
-    /// Its vote in that term.
-    pub vote: Vote,
-    /// The last entry of its log.
-    pub last: Option<EntryId>,
-    /// An entry known to be committed.
-    pub committed: Option<LogIndex>,
-}
 
 /// One member of a group. See the crate's documentation for how it is driven.
 #[derive(Debug)]
 pub struct Node {
-    config: Config,
-    term: Term,
-    vote: Vote,
-    role: Role,
-    leader: Option<NodeId>,
-    round: Round,
-    marks: Marks,
-    opening: Option<Opening>,
-    outputs: VecDeque<Output>,
-}
-
-/// The entry by which this leader opened its term: nothing before it is committed on its own.
-#[derive(Debug, Clone, Copy)]
-struct Opening {
-    first: LogIndex,
-    /// The last entry before it.
-    before: Option<EntryId>,
+    pub(crate) config: Config,
+    pub(crate) rng: Rng,
+    pub(crate) now: Millis,
+    pub(crate) term: Term,
+    pub(crate) vote: Vote,
+    pub(crate) role: Role,
+    pub(crate) leader: Option<NodeId>,
+    pub(crate) hard_writes: HardWrites,
+    pub(crate) peers: Peers,
+    pub(crate) rounds: Rounds,
+    /// When a follower gives its leader up.
+    pub(crate) election_due: Millis,
+    /// When the leader was heard of.
+    pub(crate) leader_heard: Millis,
+    pub(crate) ledger: Ledger,
+    pub(crate) lead: Option<Lead>,
+    pub(crate) follow: Follow,
+    pub(crate) cutting: Option<Cutting>,
+    pub(crate) taking: Option<Taking>,
+    /// A hand-over whose outcome is not known yet.
+    pub(crate) handing: Option<Transfer>,
+    pub(crate) provisional: Option<Provisional>,
+    pub(crate) health: Health,
+    stopped: bool,
+    pub(crate) outputs: VecDeque<Output>,
 }
 
 impl Node {
     /// A node as it starts: a candidate, whatever it was before.
     ///
     /// A term below that of the last entry (its record was lost) is raised to it, with the vote
-    /// unknown.
+    /// unknown. A node whose log is empty is provisional, whatever `state` says.
     ///
     /// # Errors
     /// See [`ConfigError`].
     pub fn new(config: Config, state: State) -> Result<Self, ConfigError> {
-        if !config.members.contains(&config.self_id) {
-            let members: Vec<&str> = config.members.iter().map(|id| id.0.as_str()).collect();
-            let members = members.join(", ");
-            return Err(ConfigError::NotAMember { self_id: config.self_id, members });
-        }
-        if config.members.len() > 1 {
-            return Err(ConfigError::SeveralMembers { count: config.members.len() });
-        }
+        check(&config)?;
+        let ledger = Ledger::recovered(&state)?;
         let log_term = state.last.map_or(Term(0), |last| last.term);
         let (term, vote) = if state.term < log_term {
             (log_term, Vote::Unknown)
         } else {
             (state.term, state.vote)
         };
-        // Java votes again in the term in which it voted before it stopped, and may so lead twice
-        // in one term with two different tails. A term that this node may have led is not used
-        // again: the first round is in the next one.
-        let first =
-            if term == Term(0) { ParseResult::WaitToRevote } else { ParseResult::WaitToVoteNext };
+        let empty = state.last.is_none().then_some(Provisional::Empty);
         Ok(Self {
-            config,
+            rng: Rng::new(config.seed),
+            now: Millis(0),
             term,
             vote,
             role: Role::Candidate,
             leader: None,
-            round: Round::initial(first),
-            marks: Marks::recovered(state.last, state.committed),
-            opening: None,
+            hard_writes: HardWrites::default(),
+            peers: Peers::of(&config),
+            rounds: Rounds::initial(),
+            election_due: Millis(0),
+            leader_heard: Millis(0),
+            ledger,
+            lead: None,
+            follow: Follow::default(),
+            cutting: None,
+            taking: None,
+            handing: None,
+            provisional: state.provisional.or(empty),
+            health: Health { disk: true, room: true, hangs_at: None },
+            stopped: false,
             outputs: VecDeque::new(),
+            config,
         })
     }
 
     /// Takes what happened at `now`. What follows from it is then to be polled.
     pub fn handle(&mut self, now: Millis, input: Input) {
+        if self.stopped {
+            return;
+        }
+        self.now = self.now.max(now);
+        self.take(input);
+        self.check_handing();
+        self.advance_commit();
+        self.check_transfer();
+        self.dispatch();
+        self.store_vote();
+    }
+
+    fn take(&mut self, input: Input) {
         match input {
-            Input::Tick => self.tick(now),
-            Input::Propose { count, bytes: _ } => self.propose(count),
-            Input::Received { from, message } => self.receive(from, message),
+            Input::Tick => self.tick(),
+            Input::Propose { count, bytes } => self.propose(count, bytes),
+            Input::Received { from, call, message } => self.receive(from, call, message),
             Input::Written { upto } => {
-                self.marks.note_written(upto);
-                self.advance_commit();
+                self.ledger.note_written(upto);
+                self.progressed();
             }
             Input::Flushed { upto } => {
-                self.marks.note_flushed(upto);
-                self.advance_commit();
+                self.ledger.note_flushed(self.left_of(upto));
+                self.progressed();
             }
-            Input::NotWritten { from } => self.withdraw(now, from),
-            Input::VoteStored { term } => self.vote_stored(now, term),
+            Input::NotWritten { from } if self.role == Role::Leader => self.withdraw(from),
+            Input::NotWritten { from } => self.not_accepted(from),
+            Input::VoteStored { term } => {
+                if self.hard_writes.end(term, &mut self.outputs) {
+                    self.ask_if_settled();
+                }
+            }
+            Input::Truncated { last } => self.truncated(last),
+            Input::Trimmed { first } => self.ledger.trim(first),
+            Input::RangeRead { peer, first, count, bytes } => {
+                self.range_read(&peer, first, count, bytes);
+            }
+            Input::RangeLost { peer, from } => self.range_lost(&peer, from),
+            Input::Peer { id, kind } => self.peer_changed(&id, kind),
+            Input::Transfer { call, to } => self.transfer(call, to),
+            Input::Disk { healthy } => self.disk_changed(healthy),
+            Input::Room { enough } => self.room_changed(enough),
+            Input::ReadIndex { call } => self.read_index(call),
         }
+    }
+
+    fn receive(&mut self, from: NodeId, call: CallId, message: Message) {
+        match message {
+            Message::Vote(request) => self.vote_request(from, call, &request),
+            Message::VoteReply(reply) => self.vote_reply(&from, &reply),
+            Message::Heartbeat(beat) => self.heartbeat(from, call, beat),
+            Message::HeartbeatReply(reply) => self.heartbeat_reply(&from, reply),
+            Message::Push(push) => self.push(from, call, push),
+            Message::PushReply(reply) => self.push_reply(&from, &reply),
+            Message::Transfer(request) => self.transfer_request(from, call, &request),
+            Message::TransferReply(reply) => self.transfer_reply(&from, reply),
+            // Rot is the engines' affair.
+            Message::Fetch(_) | Message::FetchReply(_) => {}
+        }
+    }
+
+    fn tick(&mut self) {
+        match self.role {
+            Role::Leader => self.leader_tick(),
+            Role::Follower => self.follower_tick(),
+            Role::Candidate => self.candidate_tick(),
+        }
+        self.take_lead();
+        self.expire_early();
+    }
+
+    /// The disk did something.
+    fn progressed(&mut self) {
+        self.own_progress();
+        self.answer_kept();
+        self.follow_commit();
+        self.take_lead();
+    }
+
+    /// Puts out term and vote where they changed. One write holds both, so that a term is never
+    /// durable without the vote that was given in it.
+    fn store_vote(&mut self) {
+        if !self.hard_writes.changed {
+            return;
+        }
+        self.hard_writes.begin(self.term);
+        let vote = if planted!(self.config, P2) { Vote::None } else { self.vote.clone() };
+        self.outputs.push_back(Output::StoreVote { term: self.term, vote });
     }
 
     /// What is to be done next, in order.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        let output = self.outputs.pop_front()?;
+        if matches!(output, Output::Stop { .. }) {
+            self.outputs.clear();
+        }
+        Some(output)
     }
 
     /// When [`Input::Tick`] is due, if nothing happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Millis> {
-        (self.role == Role::Candidate && self.round.running.is_none())
-            .then_some(self.round.next_time)
+        if self.stopped {
+            return None;
+        }
+        let by_role = match (self.role, &self.lead) {
+            (Role::Leader, Some(_)) if self.config.members.len() == 1 => None,
+            (Role::Leader, Some(lead)) => Some(self.leader_due(lead)),
+            (Role::Leader, None) => None,
+            (Role::Follower, _) => Some(self.election_due),
+            (Role::Candidate, _) => match &self.rounds.running {
+                // Without a deadline it waits for the disk.
+                Some(round) => round.deadline,
+                None => Some(self.rounds.next_time.unwrap_or(Millis(0))),
+            },
+        };
+        let taking = self.taking.as_ref().filter(|taking| !taking.started);
+        let others = [
+            self.follow.due(),
+            taking.map(|taking| taking.deadline),
+            self.handing.as_ref().map(|handing| handing.deadline),
+        ];
+        others.into_iter().chain([by_role]).flatten().min()
+    }
+
+    fn leader_due(&self, lead: &Lead) -> Millis {
+        let timings = self.timings();
+        let mut due = lead.heartbeat_due.min(lead.quorum_heard().after(timings.election_max));
+        if let Some(stalled) = lead.stalled.filter(|_| !planted!(self.config, P30)) {
+            due = due.min(stalled.after(timings.election_max));
+        }
+        if let Some(transfer) = &lead.transfer {
+            due = due.min(transfer.deadline);
+        }
+        if !self.config.preferred.is_empty() || !self.health.room {
+            due = due.min(lead.preferred_due);
+        }
+        let dispatchers = lead.dispatchers.iter().map(|peer| peer.due(timings.push_wait));
+        dispatchers.fold(due, Millis::min)
     }
 
     /// The role now.
@@ -160,139 +250,106 @@ impl Node {
         self.term
     }
 
+    /// Who leads, where that is known.
+    #[must_use]
+    pub fn leader(&self) -> Option<&NodeId> {
+        self.leader.as_ref()
+    }
+
+    /// For whom it voted in this term.
+    #[must_use]
+    pub fn vote(&self) -> &Vote {
+        &self.vote
+    }
+
+    /// The last entry of its log, which may not be written yet.
+    #[must_use]
+    pub fn last(&self) -> Option<EntryId> {
+        self.ledger.last()
+    }
+
     /// The last entry known to be committed.
     #[must_use]
     pub fn committed(&self) -> Option<LogIndex> {
-        self.marks.committed
+        self.ledger.committed()
     }
 
-    /// Java: `DLedgerLeaderElector.maintainAsCandidate`.
-    fn tick(&mut self, now: Millis) {
-        if self.role != Role::Candidate || self.round.running.is_some() {
-            return;
-        }
-        if now < self.round.next_time {
-            return;
-        }
-        if self.round.last_result == ParseResult::WaitToVoteNext {
-            self.term = self.term.next();
-            self.vote = Vote::None;
-            self.round.last_result = ParseResult::WaitToRevote;
-        }
-        if self.term == Term(0) {
-            // Java holds its first round in term 0 and then raises the term; no entry is of term 0.
-            self.round.end(ParseResult::WaitToVoteNext, now);
-            return;
-        }
-        self.round.begin(self.term);
-        self.vote = Vote::For(self.config.self_id.clone());
-        self.outputs.push_back(Output::StoreVote { term: self.term, vote: self.vote.clone() });
+    /// The last entry of its log that is written.
+    #[must_use]
+    pub fn written(&self) -> Option<LogIndex> {
+        self.ledger.written()
     }
 
-    fn vote_stored(&mut self, now: Millis, term: Term) {
-        if self.round.running != Some(term) {
-            return;
-        }
-        if self.vote == Vote::For(self.config.self_id.clone()) {
-            self.round.accepted.insert(self.config.self_id.clone());
-        }
-        if self.is_quorum(self.round.accepted.len()) {
-            self.round.end(ParseResult::Passed, now);
-            self.lead();
-        }
+    /// The last entry of its log that is durable.
+    #[must_use]
+    pub fn flushed(&self) -> Option<LogIndex> {
+        self.ledger.flushed()
     }
 
-    fn lead(&mut self) {
-        self.role = Role::Leader;
-        self.leader = Some(self.config.self_id.clone());
-        self.announce();
-        let before = self.marks.last;
-        let first = self.append(1, true);
-        self.opening = Some(Opening { first, before });
+    /// The first entry that this leader wrote in its term; `None` where it does not lead.
+    #[must_use]
+    pub fn opening(&self) -> Option<LogIndex> {
+        self.lead.as_ref().map(|lead| lead.opening.first)
     }
 
-    fn propose(&mut self, count: u64) {
-        if self.role == Role::Leader {
-            self.append(count, false);
+    pub(crate) fn self_id(&self) -> NodeId {
+        self.config.self_id.clone()
+    }
+
+    pub(crate) fn send(&mut self, to: NodeId, call: Option<CallId>, message: Message) {
+        let output = Output::Send { to, call, message };
+        if planted!(self.config, P1) {
+            self.outputs.push_back(output);
         } else {
-            let cause = Refusal::NotLeader { term: self.term, leader: self.leader.clone() };
-            self.outputs.push_back(Output::Refused { cause });
+            self.hard_writes.pass(output, &mut self.outputs);
         }
     }
 
-    fn append(&mut self, count: u64, opening: bool) -> LogIndex {
-        let first = self.marks.next_index();
-        let index = LogIndex(first.0 + count.saturating_sub(1));
-        self.marks.last = Some(EntryId { term: self.term, index });
-        self.outputs.push_back(Output::Append(Append { first, count, term: self.term, opening }));
-        first
-    }
-
-    /// An append failed cleanly: its indexes are free again. Nothing of it was counted, as
-    /// [`Input::Written`] never came. Only an append of the present term can be withdrawn, and its
-    /// opening entry is in front of it.
-    fn withdraw(&mut self, now: Millis, from: LogIndex) {
-        let Some(opening) = self.opening else { return };
-        if from == opening.first {
-            // Without its opening entry a leader commits nothing: it gives up the term.
-            self.marks.last = opening.before;
-            self.step_down(Millis(now.0 + RETRY_MILLIS));
-        } else if from > opening.first && from < self.marks.next_index() {
-            let index = LogIndex(from.0.saturating_sub(1));
-            self.marks.last = Some(EntryId { term: self.term, index });
-        }
-    }
-
-    fn step_down(&mut self, next_time: Millis) {
-        self.role = Role::Candidate;
-        self.leader = None;
-        self.opening = None;
-        self.round.end(ParseResult::WaitToVoteNext, next_time);
-        self.announce();
-    }
-
-    /// An entry is committed once a majority keeps it and it is of the leader's own term; with it
-    /// goes everything before it. (Java counts entries of older terms, too, and can so lose one that
-    /// it acknowledged: `DLedgerEntryPusher.QuorumAckChecker`.)
-    fn advance_commit(&mut self) {
-        let (Some(opening), Some(kept)) = (self.opening, self.marks.kept(self.config.policy))
-        else {
-            return;
-        };
-        if kept >= opening.first && self.is_quorum(1) && self.marks.committed < Some(kept) {
-            self.marks.committed = Some(kept);
-            self.outputs.push_back(Output::Committed { upto: kept });
-        }
-    }
-
-    /// The first rows of Java's vote table (`handleVote`); they decide for every request that can
-    /// reach a group of one.
-    fn receive(&mut self, from: NodeId, message: Message) {
-        let answer = match message {
-            Message::Vote(_) if from == self.config.self_id => VoteAnswer::RejectUnexpectedLeader,
-            Message::Vote(_) => VoteAnswer::RejectUnknownLeader,
-            // This node asked nobody.
-            Message::VoteReply(_) => return,
-        };
-        let message = Message::VoteReply(VoteReply { term: self.term, answer });
-        self.outputs.push_back(Output::Send { to: from, message });
-    }
-
-    fn is_quorum(&self, count: usize) -> bool {
-        count > self.config.members.len() / 2
-    }
-
-    fn announce(&mut self) {
+    pub(crate) fn announce(&mut self) {
         self.outputs.push_back(Output::RoleChanged {
             role: self.role,
             term: self.term,
             leader: self.leader.clone(),
         });
     }
+
+    pub(crate) fn record(&mut self, event: Event) {
+        let record = Record { at: self.now, term: self.term, event };
+        self.outputs.push_back(Output::Recorded(record));
+    }
+
+    pub(crate) fn stop(&mut self, violation: Violation) {
+        self.stopped = true;
+        self.outputs.push_back(Output::Stop { violation });
+    }
 }
 
-/// How long a leader that could not write waits before it tries to lead again.
-const RETRY_MILLIS: u64 = 1000;
+fn check(config: &Config) -> Result<(), ConfigError> {
+    let members: Vec<&str> = config.members.iter().map(|id| id.0.as_str()).collect();
+    let members = members.join(", ");
+    if !config.members.contains(&config.self_id) {
+        return Err(ConfigError::NotAMember { self_id: config.self_id.clone(), members });
+    }
+    let count = config.members.len();
+    if count > MEMBERS {
+        return Err(ConfigError::TooManyMembers { count, most: MEMBERS });
+    }
+    if let Some(id) = config.preferred.iter().find(|id| !config.members.contains(id)) {
+        return Err(ConfigError::PreferredUnknown { id: id.clone(), members });
+    }
+    let timings = config.timings;
+    if timings.heartbeat == 0
+        || timings.heartbeat * 2 > timings.election_min
+        || timings.election_min > timings.election_max
+    {
+        return Err(ConfigError::Timings {
+            heartbeat: timings.heartbeat,
+            min: timings.election_min,
+            max: timings.election_max,
+        });
+    }
+    Ok(())
+}
 
 #[cfg(test)]
 mod tests;

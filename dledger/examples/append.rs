@@ -5,28 +5,7 @@
 use std::{path::PathBuf, sync::Arc, sync::mpsc, time::Duration};
 
 use bytes::{BufMut, BytesMut};
-use dledger::{
-    Body, Completed, Dledger, ENTRY_HEADER, Entries, Hook, HookError, Options, Sink, Tail,
-};
-
-/// An owner that keeps no state: bodies are written as they come.
-struct Plain;
-
-impl Hook for Plain {
-    fn elected(&mut self, _term: u64, _tail: &mut dyn Tail) -> Result<(), HookError> {
-        Ok(())
-    }
-
-    fn opening(&mut self, term: u64) -> Vec<u8> {
-        format!("term {term} begins").into_bytes()
-    }
-
-    fn stamp(&mut self, _group: &mut [Body<'_>]) -> Result<(), HookError> {
-        Ok(())
-    }
-
-    fn undo(&mut self) {}
-}
+use dledger::{AnyBodies, Completed, Dledger, ENTRY_HEADER, Entries, Options, Sink};
 
 /// Passes outcomes on to the main thread.
 struct Outcomes(mpsc::Sender<Completed<&'static str>>);
@@ -47,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::one_node(folder.join("dledger-n0"));
     let (sender, outcomes) = mpsc::channel();
     let log = Dledger::open(&options, Arc::new(Outcomes(sender)))?;
-    log.start(Plain)?;
+    log.start(AnyBodies)?;
     let status = log.status().wait_for(|status| status.opened).await?.clone();
     println!("{} in term {}, log [{:?}]", status.role, status.term, log.bounds());
 

@@ -11,27 +11,8 @@ use std::{
 
 use bytes::BytesMut;
 use dledger::{
-    Body, Completed, Dledger, Durability, ENTRY_HEADER, Entries, Hook, HookError, Options,
-    RefusalCause, Sink, Tail,
+    AnyBodies, Completed, Dledger, Durability, ENTRY_HEADER, Entries, Options, RefusalCause, Sink,
 };
-
-struct Plain;
-
-impl Hook for Plain {
-    fn elected(&mut self, _term: u64, _tail: &mut dyn Tail) -> Result<(), HookError> {
-        Ok(())
-    }
-
-    fn opening(&mut self, _term: u64) -> Vec<u8> {
-        b"opening".to_vec()
-    }
-
-    fn stamp(&mut self, _group: &mut [Body<'_>]) -> Result<(), HookError> {
-        Ok(())
-    }
-
-    fn undo(&mut self) {}
-}
 
 #[derive(Default)]
 struct Waits(Mutex<(Vec<Duration>, u64)>);
@@ -63,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let waits = Arc::new(Waits::default());
     let log = Dledger::open(&options, Arc::<Waits>::clone(&waits))?;
-    log.start(Plain)?;
+    log.start(AnyBodies)?;
     while !log.status().borrow().opened {
         thread::sleep(Duration::from_millis(1));
     }

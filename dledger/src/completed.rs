@@ -32,6 +32,12 @@ pub enum RefusalCause {
         /// The leader's id, where one is known.
         leader: Option<String>,
     },
+    /// Another member is about to lead: it takes appends in a moment.
+    #[error("the lead is going to {to}")]
+    Transferring {
+        /// Who will lead.
+        to: String,
+    },
     /// A body is longer than a file can hold, or the whole than what is written at once.
     #[error(
         "append of {length} bytes is longer than the {limit} bytes that can be written at once"
@@ -67,7 +73,7 @@ pub struct Completed<T> {
 /// Why a submission that was taken was not committed, as far as is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendFailure {
-    /// It is in no log any more: sending again is safe.
+    /// Another entry is committed in its place: it will never be committed, sending again is safe.
     #[error("append was cut off by a newer leader in term {term}")]
     Truncated {
         /// The term that cut it off.
@@ -82,6 +88,12 @@ pub enum AppendFailure {
     /// It was not written, nothing of it is kept.
     #[error("append was not written: {0}")]
     NotWritten(String),
+    /// It was not taken after all: this node ceased to lead, or too much waits. Nothing of it is kept.
+    #[error("append was not taken: {0}")]
+    Refused(RefusalCause),
+    /// There was no room for it, nothing of it is kept; the log goes on.
+    #[error("append was not written: {0}")]
+    DiskFull(String),
     /// The log stopped before it was confirmed; it may be found committed after a restart.
     #[error("append was not confirmed before the log stopped: {0}")]
     Unconfirmed(String),

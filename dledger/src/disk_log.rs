@@ -3,6 +3,13 @@
 //! The driver's thread writes (see `writer`), the flusher's thread syncs and writes behind, any
 //! thread reads.
 
+pub(crate) mod cut;
+pub(crate) mod links;
+pub(crate) mod ranges;
+pub(crate) mod rot;
+#[cfg(test)]
+mod sequences;
+
 use std::{
     io,
     path::{Path, PathBuf},
@@ -14,14 +21,14 @@ use std::{
 };
 
 use dledger_core::{EntryId, LogIndex, Millis, Term};
-use segment::{SegmentFiles, Vfs};
+use segment::{SegmentFiles, Throttle, Vfs};
 
+use self::rot::Rot;
 use crate::{
-    entry::Previous,
     index_log::{IndexLog, Unit},
+    planted::{Planted, planted},
     ring::HotRing,
     state_files::{Checkpoint, DurableFile, DurableMark},
-    writer::Cursor,
 };
 
 /// Time between two checkpoints (Java: `DLedgerConfig.checkPointInterval`).
@@ -108,9 +115,14 @@ pub struct DiskLog {
     pub(crate) ring: HotRing,
     pub(crate) ends: Ends,
     pub(crate) options: DiskOptions,
+    pub(crate) rot: Rot,
     durable: Mutex<Durable>,
     checkpoints: Mutex<Checkpoints>,
     boot_id: String,
+    /// Which faults are planted.
+    pub(crate) planted: Planted,
+    /// Warnings that what may lag behind has no room.
+    behind: Throttle,
 }
 
 impl DiskLog {
@@ -119,6 +131,7 @@ impl DiskLog {
         vfs: &Arc<dyn Vfs>,
         options: DiskOptions,
         (data, index, durable): (SegmentFiles, IndexLog, DurableFile),
+        planted: &Planted,
     ) -> Self {
         let file = Checkpoint::new(Arc::clone(vfs), &options.directory);
         Self {
@@ -126,6 +139,7 @@ impl DiskLog {
             index,
             ring: HotRing::new(options.hot_ring_bytes),
             ends: Ends::default(),
+            rot: Rot::default(),
             durable: Mutex::new(Durable { file: durable, cuts: 0 }),
             checkpoints: Mutex::new(Checkpoints {
                 file,
@@ -133,6 +147,8 @@ impl DiskLog {
                 last: (u64::MAX, u64::MAX),
             }),
             boot_id: vfs.boot_id(),
+            planted: planted.clone(),
+            behind: Throttle::new(),
             options,
         }
     }
@@ -149,6 +165,18 @@ impl DiskLog {
         let committed = self.ends.committed.load(Ordering::Acquire);
         let min = self.data.range().map_or(committed, |range| range.start).min(committed);
         Bounds { min, committed }
+    }
+
+    /// How many entries are committed: the index of the last of them, plus 1.
+    #[must_use]
+    pub fn committed_entries(&self) -> u64 {
+        self.ends.committed_entries.load(Ordering::Acquire)
+    }
+
+    /// Log position up to which this node has synced its entries.
+    #[must_use]
+    pub fn flushed(&self) -> u64 {
+        lock(&self.durable).file.mark().position
     }
 
     /// Waits until more than `beyond` is committed or `timeout` is over; returns the committed end.
@@ -218,7 +246,12 @@ impl DiskLog {
         let result = self.index.write_behind().and_then(|()| self.checkpoint_if_due(now));
         match result {
             Err(error) if is_full(&error) => {
-                tracing::warn!(%error, "no room for the index or the checkpoint: tried again later");
+                if let Some(held_back) = self.behind.tell(Instant::now()) {
+                    tracing::warn!(
+                        %error, held_back,
+                        "no room for the index or the checkpoint: tried again until there is"
+                    );
+                }
                 Ok(())
             }
             other => other,
@@ -237,7 +270,10 @@ impl DiskLog {
     fn checkpoint(&self, checkpoints: &mut Checkpoints) -> io::Result<()> {
         self.index.flush()?;
         lock(&self.durable).file.sync()?;
-        let (committed, end) = self.ends_now();
+        let (mut committed, end) = self.ends_now();
+        if planted!(self.planted, P19) {
+            committed = end;
+        }
         checkpoints.file.store(committed.checked_sub(1), end.checked_sub(1))?;
         checkpoints.last = (committed, end);
         Ok(())
@@ -260,47 +296,6 @@ impl DiskLog {
         lock(&self.durable).file.store(mark)
     }
 
-    /// Removes entry `index` and all behind it, durably; tells where the next entry goes. `None`
-    /// where there is no such entry.
-    ///
-    /// # Errors
-    /// What the disk answers, or that the entry is committed; the log must then not be used any
-    /// more.
-    pub(crate) fn truncate(&self, index: u64) -> io::Result<Option<Cursor>> {
-        let committed = self.ends.committed_entries.load(Ordering::SeqCst);
-        if index < committed {
-            let text = format!("entry {index} is committed, as all before {committed} are");
-            return Err(io::Error::other(text));
-        }
-        let Some(unit) = self.index.get(index)? else { return Ok(None) };
-        let before = match index.checked_sub(1) {
-            Some(before) => self.index.get(before)?,
-            None => None,
-        };
-        let header = before
-            .map(|before| self.header_at(before.position))
-            .transpose()
-            .map_err(io::Error::other)?;
-        self.ring.truncate(unit.position);
-        self.index.truncate(unit.index)?;
-        self.erase_behind(unit.position, |data| data.truncate(unit.position))?;
-        self.set_last(before.as_ref());
-        let previous = header.as_ref().map_or(Previous::Start, Previous::of);
-        Ok(Some(Cursor { position: unit.position, index, previous }))
-    }
-
-    /// Runs `erase`, which makes bytes at or behind `position` vanish. While it runs the mark says
-    /// so, for a crash in the midst of it leaves what looks like rot.
-    pub(crate) fn erase_behind(
-        &self,
-        position: u64,
-        erase: impl FnOnce(&SegmentFiles) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let mut durable = lock(&self.durable);
-        durable.cuts += 1;
-        erase_behind(&self.data, &mut durable.file, (position, &self.boot_id), erase)
-    }
-
     /// Deletes whole files that lie before log position `before`, never the last one, and nothing
     /// that is not committed. The first file that is left holds a durable entry: a power cut would
     /// otherwise leave a log without one. Returns the first position that is left.
@@ -313,8 +308,10 @@ impl DiskLog {
             .min(self.ends.committed.load(Ordering::SeqCst))
             .min(self.data.base_of(durable.saturating_sub(1)));
         let begin = self.data.trim(before)?.unwrap_or(0);
-        if let Some(first) = self.first_header()? {
-            self.index.trim(first.index)?;
+        if let Some(first) = self.first_index()? {
+            self.index.trim(first)?;
+            let all = Unit { index: u64::MAX, position: u64::MAX, size: 0, term: 0 };
+            self.rot.keep((first, begin), &all);
         }
         Ok(begin)
     }
@@ -322,24 +319,6 @@ impl DiskLog {
     fn running_mark(&self) -> DurableMark {
         DurableMark { boot_id: self.boot_id.clone(), ..DurableMark::default() }
     }
-}
-
-/// See [`DiskLog::erase_behind`].
-pub(crate) fn erase_behind(
-    data: &SegmentFiles,
-    durable: &mut DurableFile,
-    (position, boot_id): (u64, &str),
-    erase: impl FnOnce(&SegmentFiles) -> io::Result<()>,
-) -> io::Result<()> {
-    let mark = DurableMark {
-        position: durable.mark().position.min(position),
-        boot_id: boot_id.to_owned(),
-        clean: false,
-        cutting: true,
-    };
-    durable.store(mark.clone())?;
-    erase(data)?;
-    durable.store(DurableMark { cutting: false, ..mark })
 }
 
 /// Whether the disk, or the user's part of it, has no room left.

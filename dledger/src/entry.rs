@@ -2,7 +2,7 @@
 
 use crc32fast::Hasher;
 
-use crate::ENTRY_HEADER;
+use crate::{ENTRY_HEADER, index_log::UNIT};
 
 /// Magic of an entry.
 const ENTRY_MAGIC: i32 = 1;
@@ -11,6 +11,10 @@ const PADDING_MAGIC: i32 = -1;
 /// Bytes that must stay free behind every entry, for the padding's magic and length
 /// (Java: `MmapFileList.MIN_BLANK_LEN`).
 pub(crate) const PADDING_MIN: u64 = 8;
+/// The largest index whose unit has a place in the index files, which Java numbers by a signed long.
+const INDEX_MAX: u64 = i64::MAX as u64 / UNIT as u64 - 1;
+/// Java's terms are signed.
+const TERM_MAX: u64 = i64::MAX as u64;
 /// Header bytes that the chain covers: all in front of `chainCrc`.
 const CHAINED: usize = 36;
 
@@ -138,6 +142,9 @@ pub(crate) fn look(bytes: &[u8], position: u64) -> Found {
     let (Some(index), Some(term), Some(at)) = (field(8), field(16), field(24)) else {
         return Found::Bad("its header is cut");
     };
+    if index > INDEX_MAX || term > TERM_MAX {
+        return Found::Bad("its index or term is none that a log can have");
+    }
     let (Some(channel), Some(chain_crc)) = (be_u32(bytes, 32), be_u32(bytes, 36)) else {
         return Found::Bad("its header is cut");
     };

@@ -1,4 +1,5 @@
-//! The thread that waits for the disk: one job at a time, then what may lag behind.
+//! The threads that wait for the disk, one job at a time: the flusher, which then writes what may
+//! lag behind, and the reader of what members lack.
 
 use std::{
     collections::VecDeque,
@@ -9,10 +10,8 @@ use std::{
 use dledger_core::Millis;
 
 use crate::{
-    DiskLog,
     disk_log::lock,
-    engine::{Done, Job, run_job},
-    state_files::HardState,
+    engine::{Done, Job, Workshop},
 };
 
 /// How long the thread sleeps at most: a checkpoint may be due.
@@ -24,7 +23,8 @@ struct Queue {
     stopping: bool,
 }
 
-/// Jobs on their way to the flusher. The engine has few at a time: one flush, one vote.
+/// Jobs on their way to a thread. The engine has few at a time: one flush, one vote, one read for each
+/// member.
 #[derive(Debug, Default)]
 pub(crate) struct JobQueue {
     queue: Mutex<Queue>,
@@ -57,12 +57,13 @@ impl JobQueue {
 
 struct Stopped;
 
-/// What the thread works on.
+/// What a thread works on.
 #[derive(Debug)]
 pub(crate) struct Flusher {
     pub(crate) jobs: Arc<JobQueue>,
-    pub(crate) log: Arc<DiskLog>,
-    pub(crate) hard_state: Arc<HardState>,
+    pub(crate) workshop: Workshop,
+    /// Whether this is the thread that writes what may lag behind.
+    pub(crate) writes_behind: bool,
     pub(crate) started: Instant,
 }
 
@@ -71,14 +72,16 @@ impl Flusher {
     pub(crate) fn run(self, report: impl Fn(Done)) {
         while let Ok(job) = self.jobs.next() {
             if let Some(job) = job {
-                let done = run_job(&self.log, &self.hard_state, job);
+                let done = self.workshop.run(job);
                 let failed = matches!(done, Done::Failed(_));
                 report(done);
                 if failed {
                     return;
                 }
             }
-            if let Err(error) = self.log.write_behind(since(self.started)) {
+            if self.writes_behind
+                && let Err(error) = self.workshop.log.write_behind(since(self.started))
+            {
                 report(Done::Failed(format!("index or checkpoint could not be written: {error}")));
                 return;
             }

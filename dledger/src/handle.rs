@@ -1,5 +1,9 @@
 //! The handle on a running log.
 
+mod asking;
+mod entropy;
+mod told;
+
 use std::{
     fmt,
     sync::{Arc, Mutex, atomic::Ordering},
@@ -8,19 +12,21 @@ use std::{
 };
 
 use bytes::Bytes;
-use dledger_core::{Policy, Role};
+use dledger_core::Role;
 use segment::{LockError, LockGuard, RealVfs, Vfs};
 use tokio::sync::watch;
 
 use crate::{
-    Bounds, DiskLog, DiskOptions, Durability, ENTRY_HEADER, Entries, Hook, Options, Peers,
-    PeersError, ReadError, RefusalCause, Refused, Run, Sink, Status,
+    Alone, Bounds, DiskLog, DiskOptions, Durability, ENTRY_HEADER, Entries, Event, Hook, Options,
+    Peers, PeersError, ReadError, RefusalCause, Refused, Run, Sink, Status, Transport,
     disk_log::lock,
-    driver::{Alarm, Counted, Driver, Shared},
-    engine::{Engine, EngineConfig, EngineError},
-    flusher::Flusher,
-    state_files::HardState,
+    driver::Driver,
+    engine::{Engine, EngineConfig, EngineError, Workshop},
+    flusher::{Flusher, JobQueue},
+    mailbox::{Alarm, Counted, Shared},
 };
+
+pub use self::asking::AskError;
 
 /// Zeros written ahead of the entries where flushes are waited for. Measured: docs/performance.md.
 const ZERO_AHEAD: u64 = 4 * 1024 * 1024;
@@ -53,12 +59,25 @@ pub enum StartError {
     /// It runs already, or was shut down.
     #[error("the log was started before")]
     Started,
+    /// The group has other members, and there is no way to them.
+    #[error("the group has {members} members: start it with a transport")]
+    NoTransport {
+        /// How many.
+        members: usize,
+    },
     /// The system gave no thread.
     #[error("the log's threads could not be started: {0}")]
     Threads(#[from] std::io::Error),
 }
 
 type Stopped = Result<(), String>;
+
+/// The threads of a log.
+struct Threads {
+    driving: JoinHandle<Stopped>,
+    flushing: JoinHandle<()>,
+    reading: JoinHandle<()>,
+}
 
 /// What waits for [`Dledger::start`].
 struct Dormant<T> {
@@ -72,11 +91,14 @@ pub struct Dledger<T: Send + 'static> {
     pending_limit: u64,
     body_limit: u64,
     submission_limit: u64,
-    hard_state: Arc<HardState>,
+    members: usize,
+    workshop: Workshop,
+    started: Instant,
     dormant: Mutex<Option<Dormant<T>>>,
-    threads: Mutex<Option<(JoinHandle<Stopped>, JoinHandle<()>)>>,
+    threads: Mutex<Option<Threads>>,
     outcome: Mutex<Option<Stopped>>,
-    _lock: Box<dyn LockGuard>,
+    /// The folder is this log's until it has stopped.
+    folder: Mutex<Option<Box<dyn LockGuard>>>,
 }
 
 impl<T: Send + 'static> Dledger<T> {
@@ -105,48 +127,81 @@ impl<T: Send + 'static> Dledger<T> {
         vfs.create_directory(&options.directory).map_err(io)?;
         let guard = vfs.lock(&options.directory.join("lock"))?;
         let engine = Engine::open(vfs, engine_config(options, &peers))?;
-        let shared = Shared::new(Arc::clone(engine.log()), engine.status().clone());
+        let recorder = Arc::clone(engine.recorder());
+        let shared = Shared::new(Arc::clone(engine.log()), recorder, engine.status().clone());
         Ok(Self {
             shared: Arc::new(shared),
             pending_limit: options.pending_bytes,
             body_limit: engine.body_limit(),
             submission_limit: engine.submission_limit(),
-            hard_state: Arc::clone(engine.hard_state()),
+            members: peers.iter().count(),
+            workshop: engine.workshop().clone(),
+            started: Instant::now(),
             dormant: Mutex::new(Some(Dormant { engine, sink })),
             threads: Mutex::new(None),
             outcome: Mutex::new(None),
-            _lock: guard,
+            folder: Mutex::new(Some(guard)),
         })
     }
 
-    /// Gives the log its owner and starts its threads: it takes part in elections from now on.
+    /// Gives the log of a group of one its owner and starts its threads.
     ///
     /// # Errors
     /// See [`StartError`].
     pub fn start(&self, hook: impl Hook) -> Result<(), StartError> {
+        if self.members > 1 {
+            return Err(StartError::NoTransport { members: self.members });
+        }
+        self.start_with(hook, Arc::new(Alone))
+    }
+
+    /// Gives the log its owner and the way to the other members, and starts its threads: it takes
+    /// part in elections from now on.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start_with(
+        &self,
+        hook: impl Hook,
+        transport: Arc<dyn Transport>,
+    ) -> Result<(), StartError> {
         let mut threads = lock(&self.threads);
         let Some(Dormant { mut engine, sink }) = lock(&self.dormant).take() else {
             return Err(StartError::Started);
         };
         engine.start(Box::new(hook));
-        let started = Instant::now();
-        let flusher = Flusher {
-            jobs: Arc::clone(&self.shared.jobs),
-            log: Arc::clone(&self.shared.log),
-            hard_state: Arc::clone(&self.hard_state),
-            started,
-        };
-        let reports = Arc::clone(&self.shared);
-        let flushing =
-            thread::Builder::new().name("dledger-flush".to_owned()).spawn(move || {
-                let alarm = Alarm(reports);
-                flusher.run(|done| alarm.0.report(done));
-            })?;
-        let driver = Driver { engine, shared: Arc::clone(&self.shared), sink, started };
-        let driving =
-            thread::Builder::new().name("dledger-drive".to_owned()).spawn(move || driver.run())?;
-        *threads = Some((driving, flushing));
+        let flushing = self.work("dledger-flush", &self.shared.jobs, true)?;
+        let reading = self.work("dledger-read", &self.shared.reads, false)?;
+        transport.start(Arc::<Shared<T>>::clone(&self.shared));
+        let shared = Arc::clone(&self.shared);
+        let driver = Driver { engine, shared, sink, transport, started: self.started };
+        let alarm = Alarm(Arc::clone(&self.shared));
+        let driving = thread::Builder::new().name("dledger-drive".to_owned()).spawn(move || {
+            let outcome = driver.run();
+            drop(alarm);
+            outcome
+        })?;
+        *threads = Some(Threads { driving, flushing, reading });
         Ok(())
+    }
+
+    /// Starts a thread that does the jobs of a queue.
+    fn work(
+        &self,
+        name: &str,
+        jobs: &Arc<JobQueue>,
+        writes_behind: bool,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let worker = Flusher {
+            jobs: Arc::clone(jobs),
+            workshop: self.workshop.clone(),
+            writes_behind,
+            started: self.started,
+        };
+        let alarm = Alarm(Arc::clone(&self.shared));
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
+            worker.run(|done| alarm.0.report(done));
+        })
     }
 
     /// Hands entries over. Never blocks; the order of calls on one thread is log order.
@@ -168,14 +223,14 @@ impl<T: Send + 'static> Dledger<T> {
             return Err(Refused { entries, cause });
         }
         let Entries { buffer, lengths, token } = entries;
-        let mut inbox = lock(&self.shared.inbox);
+        let mut inbox = lock(&self.shared.mailbox);
         if inbox.stopping {
             drop(inbox);
             self.shared.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
             let cause = RefusalCause::Stopped("it is shutting down".to_owned());
             return Err(Refused { entries: Entries { buffer, lengths, token }, cause });
         }
-        let first = inbox.submitted.is_empty();
+        let first = inbox.is_empty();
         inbox.submitted.push(Entries { buffer, lengths, token: Counted { token, bytes } });
         drop(inbox);
         if first {
@@ -251,6 +306,12 @@ impl<T: Send + 'static> Dledger<T> {
         self.shared.log.wait_committed(beyond, timeout)
     }
 
+    /// Tells whether there is room for what clients append: a leader without room hands the lead to a
+    /// member that has some. There is at the start.
+    pub fn note_room(&self, enough: bool) {
+        self.shared.tell(Event::Room { enough });
+    }
+
     /// Role, term and failure, now and on every change.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<Status> {
@@ -263,7 +324,9 @@ impl<T: Send + 'static> Dledger<T> {
     /// # Errors
     /// What the disk answers.
     pub fn trim(&self, before: u64) -> std::io::Result<u64> {
-        self.shared.log.trim(before)
+        let begin = self.shared.log.trim(before)?;
+        self.shared.tell(Event::Trimmed);
+        Ok(begin)
     }
 
     /// The log on disk.
@@ -279,7 +342,7 @@ impl<T: Send + 'static> Dledger<T> {
     }
 
     /// Stops in order: takes no more appends, completes what is in flight, makes everything durable,
-    /// writes the checkpoint and marks the log clean. A second call answers as the first did.
+    /// writes the checkpoint, marks the log clean and lets the folder go. A second call answers as the first did.
     ///
     /// # Errors
     /// Why the log failed before or while it stopped.
@@ -287,12 +350,16 @@ impl<T: Send + 'static> Dledger<T> {
         self.shared.stop();
         drop(lock(&self.dormant).take());
         let mut outcome = lock(&self.outcome);
-        if let Some((driving, flushing)) = lock(&self.threads).take() {
+        if let Some(Threads { driving, flushing, reading }) = lock(&self.threads).take() {
             let stopped = driving.join().unwrap_or_else(|_| Err("its driver panicked".to_owned()));
             self.shared.jobs.stop();
+            self.shared.reads.stop();
             let flushed = flushing.join().map_err(|_panic| "its flusher panicked".to_owned());
-            *outcome = Some(stopped.and(flushed));
+            let read = reading.join().map_err(|_panic| "its reader panicked".to_owned());
+            *outcome = Some(stopped.and(flushed).and(read));
         }
+        // Nothing is written any more: who still holds this handle must not keep the next owner out.
+        drop(lock(&self.folder).take());
         outcome.clone().unwrap_or(Ok(()))
     }
 }
@@ -315,22 +382,27 @@ impl<T: Send + 'static> fmt::Debug for Dledger<T> {
     }
 }
 
-fn engine_config(options: &Options, peers: &Peers) -> EngineConfig {
-    let (policy, zero_ahead) = match options.durability {
-        Durability::Sync => (Policy::Flushed, ZERO_AHEAD),
-        Durability::Async => (Policy::Written, 0),
+pub(crate) fn engine_config(options: &Options, peers: &Peers) -> EngineConfig {
+    let members: Vec<&str> = peers.iter().map(|peer| peer.id.as_str()).collect();
+    let disk = DiskOptions {
+        hot_ring_bytes: options.hot_ring_bytes,
+        zero_ahead: match options.durability {
+            Durability::Sync => ZERO_AHEAD,
+            Durability::Async => 0,
+        },
+        ..DiskOptions::new(options.directory.clone(), options.file_size)
     };
     EngineConfig {
-        self_id: options.self_id.clone(),
-        members: peers.iter().map(|peer| peer.id.clone()).collect(),
-        policy,
-        disk: DiskOptions {
-            hot_ring_bytes: options.hot_ring_bytes,
-            zero_ahead,
-            ..DiskOptions::new(options.directory.clone(), options.file_size)
-        },
+        policy: options.durability.policy(),
         append_timeout: options.append_timeout,
-        // A group of one draws no random number.
-        seed: 0,
+        seed: entropy::draw(),
+        life: entropy::draw(),
+        timings: options.timings,
+        preferred: options.preferred.clone(),
+        advises: options.advises,
+        count_java_acks: options.count_java_acks,
+        disk_patience: Duration::from_millis(options.timings.election_max),
+        pending_bytes: options.pending_bytes,
+        ..EngineConfig::new(&options.self_id, &members, disk)
     }
 }

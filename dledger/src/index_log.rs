@@ -91,7 +91,11 @@ impl IndexLog {
         file_size: u64,
     ) -> Result<Self, OpenFilesError> {
         let files = match SegmentFiles::open(Arc::clone(vfs), directory.clone(), file_size) {
-            Err(error @ (OpenFilesError::Gap { .. } | OpenFilesError::Length { .. })) => {
+            Err(
+                error @ (OpenFilesError::Gap { .. }
+                | OpenFilesError::Length { .. }
+                | OpenFilesError::Name { .. }),
+            ) => {
                 tracing::warn!(%error, "index files are unusable and are built anew");
                 remove_all(&**vfs, &directory)?;
                 SegmentFiles::open(Arc::clone(vfs), directory, file_size)?
@@ -179,6 +183,24 @@ impl IndexLog {
             unwritten.bytes.truncate(keep);
         }
         self.files.truncate(index * UNIT as u64)
+    }
+
+    /// Removes all units, durably.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unwritten().bytes.clear();
+        self.files.clear()
+    }
+
+    /// Puts the units of entries that were written anew in their places, where they are in a file.
+    pub(crate) fn mend(&self, first: u64, bytes: &[u8]) -> io::Result<()> {
+        for (nth, unit) in bytes.chunks(UNIT).enumerate() {
+            let index = first + nth as u64;
+            if self.get(index)?.map(|known| known.encode().to_vec()).as_deref() != Some(unit) {
+                self.ensure(index, unit)?;
+            }
+        }
+        Ok(())
     }
 
     /// Removes files whose units are all before entry `index`.

@@ -20,30 +20,56 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 
+mod client;
 mod completed;
 mod disk_log;
 mod driver;
 mod engine;
 mod entry;
+#[cfg(test)]
+mod fixture;
 mod flusher;
+mod forced;
 mod handle;
 mod index_log;
+mod library;
+mod mailbox;
 mod peers;
+mod planted;
+mod range;
 mod reader;
+mod recorder;
 mod recovery;
 mod ring;
 mod scan;
+mod server;
 mod state_files;
+pub mod transport;
+pub mod verify;
+pub mod wire;
 mod writer;
 
+pub use client::{GroupClient, GroupError};
 pub use completed::{AppendFailure, Completed, RefusalCause, Refused, Sink};
-pub use disk_log::{Bounds, DiskLog, DiskOptions};
-pub use dledger_core::{Policy, Role};
-pub use engine::{Done, Engine, EngineConfig, EngineError, Event, Job, Status};
-pub use handle::{Dledger, OpenError, StartError};
+pub use disk_log::{Bounds, DiskLog, DiskOptions, rot::RottenRange};
+pub use dledger_core::{
+    CallId, Capability, PeerKind, Policy, Progress, Role, Timings, TransferCode,
+};
+pub use engine::{
+    Answer, Done, Engine, EngineConfig, EngineError, Event, Job, LogEnd, Marks, Mending,
+    OtherMarks, ReadJob, Status,
+};
+pub use forced::{FORCED_TERMS, ForceError, Standing, StoppedLog};
+pub use handle::{AskError, Dledger, OpenError, StartError};
+pub use library::{AnyBodies, Log, LogError, Metadata};
 pub use peers::{Peer, Peers, PeersError};
+pub use range::{EntriesRead, Entry, RangeFault};
 pub use reader::{ReadError, Run};
+pub use recorder::FlightRecorder;
 pub use recovery::{RecoverError, Rot};
+pub use server::{LogServer, ServerError, ServerOptions};
+pub use state_files::Doubt;
+pub use transport::{Alone, Inbox, Incoming, Outgoing, Transport};
 
 /// Length in bytes of an entry's header (`DLedgerEntry.BODY_OFFSET`).
 pub const ENTRY_HEADER: usize = 48;
@@ -55,6 +81,15 @@ pub enum Durability {
     Sync,
     /// Once it is in the page cache (`ASYNC_FLUSH`).
     Async,
+}
+
+impl Durability {
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Self::Sync => Policy::Flushed,
+            Self::Async => Policy::Written,
+        }
+    }
 }
 
 /// How a log is opened.
@@ -78,6 +113,17 @@ pub struct Options {
     pub pending_bytes: u64,
     /// How long an append may wait for its commit.
     pub append_timeout: Duration,
+    /// How long members wait for each other, while none of them is Java.
+    pub timings: Timings,
+    /// Members that are to lead where they can (`preferredLeaderId`).
+    pub preferred: Vec<String>,
+    /// Whether a leader only tells who is to lead in its place ([`Status::advised`]): a member that is
+    /// preferred, or one with room where it has none. The owner then hands the lead over by
+    /// [`Dledger::transfer`]. Else the log does so by itself, and refuses appends meanwhile.
+    pub advises: bool,
+    /// Whether an acknowledgement of a Java member counts under `SYNC_FLUSH`, though it does not wait
+    /// for its disk: it does while a Java group is taken over node by node.
+    pub count_java_acks: bool,
 }
 
 impl Options {
@@ -97,7 +143,20 @@ impl Options {
             hot_ring_bytes: 32 * 1024 * 1024,
             pending_bytes: 256 * 1024 * 1024,
             append_timeout: Duration::from_millis(2500),
+            timings: Timings::default(),
+            preferred: Vec::new(),
+            advises: false,
+            count_java_acks: true,
         }
+    }
+
+    /// What this member says of itself to the others, and holds them to.
+    #[must_use]
+    pub fn introduction(&self, cluster: Option<String>) -> wire::capability::Introduction {
+        let policy = self.durability.policy();
+        let capability = Capability { policy, timings: self.timings };
+        let file_size = self.file_size;
+        wire::capability::Introduction { client: None, cluster, file_size, capability }
     }
 }
 
@@ -132,6 +191,24 @@ impl Appended {
             Some((entry::be_u64(head, 24)?, self.bytes.get(body..at)?))
         })
     }
+
+    /// The entries with their numbers, in order.
+    #[must_use]
+    pub fn all(&self) -> Vec<Entry> {
+        let mut at = 0;
+        let entries = self.lengths.iter().filter_map(|length| {
+            let head = self.bytes.get(at..at + ENTRY_HEADER)?;
+            let body = at + ENTRY_HEADER;
+            at = body + *length as usize;
+            Some(Entry {
+                index: entry::be_u64(head, 8)?,
+                term: entry::be_u64(head, 16)?,
+                position: entry::be_u64(head, 24)?,
+                body: (at <= self.bytes.len()).then(|| self.bytes.slice(body..at))?,
+            })
+        });
+        entries.collect()
+    }
 }
 
 /// One body of a group that is about to be written; its entry's position is already fixed.
@@ -163,6 +240,16 @@ pub trait Hook: Send + 'static {
 
     /// The group stamped last was not written: take its effects back.
     fn undo(&mut self);
+
+    /// This node leads no more: what it stamped and is not committed may be cut off. The next
+    /// election calls [`Hook::elected`] with what is then in the log.
+    fn deposed(&mut self) {}
+
+    /// Log position from which on the owner cannot do without any entry yet. Where entries in front of
+    /// it are rotten and no other member has them any more, the log is trimmed as by retention.
+    fn needed_from(&mut self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// Privileged reading of entries that may not be committed.

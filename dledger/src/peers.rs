@@ -11,6 +11,15 @@ pub struct Peer {
     pub address: String,
 }
 
+impl Peer {
+    /// The port that it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        // Checked when the list was read.
+        self.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(0)
+    }
+}
+
 /// All members, by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peers(BTreeMap<String, Peer>);

@@ -4,8 +4,9 @@ use bytes::{Bytes, BytesMut};
 
 use crate::{
     Bounds, ENTRY_HEADER, HookError, Visit,
-    disk_log::DiskLog,
-    entry::{self, Found, Header},
+    disk_log::{DiskLog, links::Link},
+    entry::{self, Found, Header, Previous},
+    planted::planted,
 };
 
 /// Bytes read at once where the length of an entry is not known.
@@ -23,6 +24,12 @@ pub enum ReadError {
         min: u64,
         /// End of the committed log.
         committed: u64,
+    },
+    /// The log has no entry of that number.
+    #[error("the log has no entry {index}")]
+    NoEntry {
+        /// What was asked for.
+        index: u64,
     },
     /// The bytes there are not a sound entry.
     #[error("entry at {position} is damaged: {reason}")]
@@ -57,13 +64,14 @@ impl DiskLog {
     /// # Errors
     /// See [`ReadError`].
     pub fn read(&self, position: u64, length: u32) -> Result<Bytes, ReadError> {
-        let size = self.checked_size(position, length)?;
+        let size = self.checked_size(position, length).inspect_err(|error| self.suspect(error))?;
         if let Some(bytes) = self.ring.get(position, size) {
             return body_of(&bytes, position, Some(length), Trust::Memory);
         }
         let mut bytes = BytesMut::zeroed(size);
         self.fill(position, &mut bytes)?;
-        body_of(&bytes.freeze(), position, Some(length), Trust::Disk)
+        body_of(&bytes.freeze(), position, Some(length), self.trust())
+            .inspect_err(|error| self.suspect(error))
     }
 
     /// As [`DiskLog::read`] where the bytes are in memory, else `None` at once.
@@ -73,12 +81,13 @@ impl DiskLog {
         if let Some(bytes) = self.ring.get(position, size) {
             return body_of(&bytes, position, Some(length), Trust::Memory).ok();
         }
+        self.refuse_rotten(position, position + 1).ok()?;
         let mut bytes = BytesMut::zeroed(size);
         let cached = self.data.read_at_if_cached(position, &mut bytes).ok()?;
         if !cached {
             return None;
         }
-        body_of(&bytes.freeze(), position, Some(length), Trust::Disk).ok()
+        body_of(&bytes.freeze(), position, Some(length), self.trust()).ok()
     }
 
     /// The body of the committed entry at `position`, its length taken from its header.
@@ -90,7 +99,7 @@ impl DiskLog {
         if let Some(bytes) = self.ring.rest_at(position) {
             return body_of(&bytes, position, None, Trust::Memory);
         }
-        let header = self.header_at(position)?;
+        let header = self.header_at(position).inspect_err(|error| self.suspect(error))?;
         self.read(position, header.body_length())
     }
 
@@ -109,7 +118,8 @@ impl DiskLog {
         let mut taken = 0;
         while run.next < committed && (taken < max_bytes || run.entries.is_empty()) {
             let before = run.next;
-            match self.extend(&mut run, committed, max_bytes - taken.min(max_bytes)) {
+            let extended = self.extend(&mut run, committed, max_bytes - taken.min(max_bytes));
+            match extended.inspect_err(|error| self.suspect(error)) {
                 Ok(added) => taken += added,
                 Err(_) if !run.entries.is_empty() => break,
                 Err(error) => return Err(error),
@@ -130,7 +140,7 @@ impl DiskLog {
                     break;
                 }
                 run.next = part.position;
-                let added = take(run, &part.bytes, (end, max_bytes, taken), Trust::Memory)?;
+                let added = self.take(run, &part.bytes, (end, max_bytes, taken), Trust::Memory)?;
                 taken += added;
                 // What is left of this part comes before the next one: going on would skip it.
                 if added < part.bytes.len() {
@@ -139,11 +149,18 @@ impl DiskLog {
             }
             return Ok(taken);
         }
+        let end = end.min(self.sound_end(run.next));
         let file_end = self.data.base_of(run.next) + self.data.file_size();
         let room = file_end.min(end.max(run.next + 8)) - run.next;
         let wanted = (max_bytes.max(GUESS) as u64).min(room);
         let bytes = self.read_raw(run.next, wanted as usize)?;
-        match entry::look(&bytes, run.next) {
+        let found = entry::look(&bytes, run.next);
+        if let Found::Entry(header) = &found
+            && self.link_of(header) == Link::Broken
+        {
+            self.suspect(&damaged(run.next, "it does not follow the entry before"));
+        }
+        match found {
             Found::Padding => {
                 run.next = file_end;
                 Ok(0)
@@ -153,9 +170,9 @@ impl DiskLog {
                     return Err(damaged(run.next, "it is longer than what is committed"));
                 }
                 let bytes = self.read_raw(run.next, header.size as usize)?;
-                take(run, &bytes, (end, max_bytes, 0), Trust::Disk)
+                self.take(run, &bytes, (end, max_bytes, 0), self.trust())
             }
-            Found::Entry(_) => take(run, &bytes, (end, max_bytes, 0), Trust::Disk),
+            Found::Entry(_) => self.take(run, &bytes, (end, max_bytes, 0), self.trust()),
             Found::Nothing => Err(damaged(run.next, "nothing was written there")),
             Found::Bad(reason) => Err(damaged(run.next, reason)),
         }
@@ -192,7 +209,7 @@ impl DiskLog {
         let min = self.data.range().map_or(0, |range| range.start);
         let mut run = Run { entries: Vec::new(), next: from.max(min) };
         while run.next < end {
-            self.extend(&mut run, end, 1024 * 1024)?;
+            self.extend(&mut run, end, 1024 * 1024).inspect_err(|error| self.suspect(error))?;
             for (position, body) in run.entries.drain(..) {
                 visit(position, &body)?;
             }
@@ -200,14 +217,49 @@ impl DiskLog {
         Ok(())
     }
 
-    fn read_raw(&self, position: u64, length: usize) -> Result<Bytes, ReadError> {
-        let mut bytes = BytesMut::zeroed(length);
-        self.fill(position, &mut bytes)?;
-        Ok(bytes.freeze())
+    /// Adds the whole entries at the front of `bytes`, up to position `end` and a bound; returns
+    /// their bytes. `taken` counts towards the bound.
+    fn take(
+        &self,
+        run: &mut Run,
+        bytes: &Bytes,
+        (end, max_bytes, taken): (u64, usize, usize),
+        trust: Trust,
+    ) -> Result<usize, ReadError> {
+        let mut at = 0;
+        let mut before = None;
+        loop {
+            let rest = bytes.slice(at..);
+            let full = taken + at >= max_bytes && !run.entries.is_empty();
+            if full || rest.len() < ENTRY_HEADER || run.next >= end {
+                return Ok(at);
+            }
+            let Found::Entry(header) = entry::look(&rest, run.next) else {
+                return if at > 0 {
+                    Ok(at)
+                } else {
+                    Err(damaged(run.next, "no entry begins there"))
+                };
+            };
+            if header.size as usize > rest.len() || header.end() > end {
+                return Ok(at);
+            }
+            let body = body_of(&rest, run.next, None, trust)?;
+            if trust == Trust::Disk && !follows(&header, before.as_ref()) {
+                // Its body is sound, and all that is given away of it; one of both headers is not.
+                self.suspect(&damaged(run.next, "it does not follow the entry before"));
+            }
+            run.entries.push((run.next, body));
+            run.next = header.end();
+            at += header.size as usize;
+            before = Some(header);
+        }
     }
 
     /// Reads from the disk. A file that was trimmed away meanwhile is out of range.
-    fn fill(&self, position: u64, bytes: &mut [u8]) -> Result<(), ReadError> {
+    pub(crate) fn fill(&self, position: u64, bytes: &mut [u8]) -> Result<(), ReadError> {
+        // A window that goes on into rot is cut by the checks of its entries.
+        self.refuse_rotten(position, position + 1)?;
         self.data.read_at(position, bytes).map_err(|error| {
             let Bounds { min, committed } = self.bounds();
             if position < min {
@@ -230,6 +282,11 @@ impl DiskLog {
         Ok(size)
     }
 
+    /// How far bytes are believed that came from the disk.
+    fn trust(&self) -> Trust {
+        if planted!(self.planted, P15) { Trust::Memory } else { Trust::Disk }
+    }
+
     fn check_range(&self, position: u64, length: u64) -> Result<(), ReadError> {
         let bounds = self.bounds();
         let fits = position >= bounds.min
@@ -250,32 +307,12 @@ enum Trust {
     Disk,
 }
 
-/// Adds the whole entries at the front of `bytes`, up to position `end` and a bound; returns their
-/// bytes. `taken` counts towards the bound.
-fn take(
-    run: &mut Run,
-    bytes: &Bytes,
-    (end, max_bytes, taken): (u64, usize, usize),
-    trust: Trust,
-) -> Result<usize, ReadError> {
-    let mut at = 0;
-    loop {
-        let rest = bytes.slice(at..);
-        let full = taken + at >= max_bytes && !run.entries.is_empty();
-        if full || rest.len() < ENTRY_HEADER || run.next >= end {
-            return Ok(at);
-        }
-        let Found::Entry(header) = entry::look(&rest, run.next) else {
-            return if at > 0 { Ok(at) } else { Err(damaged(run.next, "no entry begins there")) };
-        };
-        if header.size as usize > rest.len() || header.end() > end {
-            return Ok(at);
-        }
-        let body = body_of(&rest, run.next, None, trust)?;
-        run.entries.push((run.next, body));
-        run.next = header.end();
-        at += header.size as usize;
-    }
+/// Whether the index and the checksum of an entry follow from those of the one before.
+fn follows(header: &Header, before: Option<&Header>) -> bool {
+    let Some(before) = before else { return true };
+    let tied = (header.chain_crc == 0 && header.body_crc == 0)
+        || header.chain_crc == header.chain_behind(Previous::of(before));
+    tied && header.index == before.index + 1 && header.term >= before.term
 }
 
 /// The body of the entry that `bytes` begins with, checked.

@@ -1,20 +1,33 @@
 //! Opening a log after a stop, an orderly one or not.
 //!
 //! Java's rules (`DLedgerMmapFileStore.recover`) with two changes: checksums are looked at, and a
-//! bad entry is cut off only where it can be a torn tail. What it means otherwise is [`Rot`].
+//! bad entry is cut off only where it can be a torn tail. What it means otherwise is [`Rot`]: a
+//! group of one refuses to open, a member of several goes on without leading and fetches what is
+//! lost from the others.
 
-use std::{io, sync::Arc};
+mod doubt;
+mod rotten;
+
+use std::{
+    io::{self, IoSlice},
+    sync::Arc,
+};
 
 use segment::{OpenFilesError, SegmentFiles, Vfs};
 
+pub(crate) use self::doubt::Group;
 use crate::{
-    disk_log::{DiskLog, DiskOptions, erase_behind},
+    disk_log::{DiskLog, DiskOptions, cut::erase_behind, rot::RottenRange},
     entry::{Found, Header, Previous, look},
     index_log::{IndexLog, UNIT, Unit},
+    planted::{Planted, planted},
     scan::{Before, Scanned, Scanner},
-    state_files::{Checkpoint, DurableFile, DurableMark},
+    state_files::{Checkpoint, Doubt, DoubtFile, DurableFile, DurableMark},
+    writer::Cursor,
 };
 
+/// Bytes that are written once more at a time.
+const REWRITTEN_AT_ONCE: u64 = 1024 * 1024;
 /// Units that are compared with the index at once.
 const UNITS_AT_ONCE: usize = 2048;
 
@@ -56,20 +69,51 @@ pub enum RecoverError {
 pub(crate) struct Recovered {
     pub(crate) log: Arc<DiskLog>,
     /// The last entry.
-    pub(crate) last: Option<Header>,
+    pub(crate) last: Option<Unit>,
     /// Where the next entry goes.
-    pub(crate) end: u64,
+    pub(crate) cursor: Cursor,
     /// Index of an entry that was committed.
     pub(crate) committed: Option<u64>,
+    /// Why this member may lack entries that it has acknowledged.
+    pub(crate) doubt: Option<Doubt>,
+}
+
+/// The end of a log.
+#[derive(Debug, Clone, Copy)]
+struct Tip {
+    last: Option<Unit>,
+    /// Position behind it.
+    end: u64,
+    /// What the next entry is tied to.
+    previous: Option<Previous>,
+}
+
+impl Tip {
+    fn cursor(&self) -> Cursor {
+        let index = self.last.map_or(0, |last| last.index + 1);
+        let previous = if index == 0 { Some(Previous::Start) } else { self.previous };
+        Cursor { position: self.end, index, previous }
+    }
 }
 
 /// Opens and repairs the log; on return all of it is durable.
-pub(crate) fn recover(vfs: &Arc<dyn Vfs>, options: DiskOptions) -> Result<Recovered, RecoverError> {
+pub(crate) fn recover(
+    vfs: &Arc<dyn Vfs>,
+    options: DiskOptions,
+    group: &Group,
+) -> Result<Recovered, RecoverError> {
     let directory = options.directory.clone();
     vfs.create_directory(&directory)?;
     // A process that was killed may have left names that are only in memory.
     vfs.sync_directory(&directory)?;
-    let data = SegmentFiles::open(Arc::clone(vfs), directory.join("data"), options.file_size)?;
+    let data =
+        SegmentFiles::open_extending(Arc::clone(vfs), directory.join("data"), options.file_size)?;
+    if let Some((path, length)) = data.extended() {
+        tracing::warn!(
+            path = %path.display(), length, now = options.file_size,
+            "the last data file was cut: what it lacks counts as not written"
+        );
+    }
     let index = IndexLog::open(vfs, directory.join("index"), options.index_file_size)?;
     for name in data.foreign_names().iter().chain(index.foreign_names()) {
         tracing::warn!(name, "foreign file in data/ or index/: a Java broker will not open them");
@@ -77,17 +121,39 @@ pub(crate) fn recover(vfs: &Arc<dyn Vfs>, options: DiskOptions) -> Result<Recove
     let checkpoint = Checkpoint::new(Arc::clone(vfs), &directory).load()?;
     let durable = DurableFile::open(&**vfs, &directory)?;
     let mut mark = durable.mark().clone();
+    let doubt_file = DoubtFile::new(Arc::clone(vfs), &directory);
+    // Kept before the mark of the boot that went is written over.
+    let mut doubt = group.doubt(&doubt_file, (&mark, &vfs.boot_id()), checkpoint.by_java)?;
     if checkpoint.by_java {
         tracing::info!("a Java broker wrote to this log last: its durable mark counts for nothing");
         mark = DurableMark::default();
     }
-    let mut recovery = Recovery { options, data, index, durable, mark, boot_id: vfs.boot_id() };
-    let (last, end) = recovery.run()?;
-    let Recovery { options, data, index, durable, .. } = recovery;
-    let log = Arc::new(DiskLog::new(vfs, options, (data, index, durable)));
-    log.set_last(last.as_ref().map(Unit::from).as_ref());
-    let committed = publish_committed(&log, checkpoint.committed_index, last.as_ref())?;
-    Ok(Recovered { log, last, end, committed })
+    let mut recovery = Recovery {
+        options,
+        data,
+        index,
+        durable,
+        mark,
+        checkpointed: checkpoint.end_index,
+        boot_id: vfs.boot_id(),
+        mends: !group.is_one(),
+        planted: group.planted.clone(),
+        rotten: Vec::new(),
+    };
+    let tip = recovery.run()?;
+    if doubt.is_none() {
+        doubt = group.doubt_of_end(&doubt_file, tip.last.as_ref(), checkpoint.committed_index)?;
+    }
+    let Recovery { options, data, index, durable, rotten, .. } = recovery;
+    let log = Arc::new(DiskLog::new(vfs, options, (data, index, durable), &group.planted));
+    log.rot.set(rotten);
+    log.set_last(tip.last.as_ref());
+    // A log that ends before what it knew to be committed is an older one: it may hold entries that
+    // were cut off since, in the place of those that were committed.
+    let end = tip.last.as_ref().map(|last| last.index);
+    let known = checkpoint.committed_index.filter(|known| group.is_one() || Some(*known) <= end);
+    let committed = publish_committed(&log, known, tip.last.as_ref())?;
+    Ok(Recovered { log, last: tip.last, cursor: tip.cursor(), committed, doubt })
 }
 
 /// Java: `updateCommittedIndex` with the checkpoint's value: clamped to the end, void below the
@@ -95,9 +161,9 @@ pub(crate) fn recover(vfs: &Arc<dyn Vfs>, options: DiskOptions) -> Result<Recove
 fn publish_committed(
     log: &DiskLog,
     committed: Option<u64>,
-    last: Option<&Header>,
+    last: Option<&Unit>,
 ) -> io::Result<Option<u64>> {
-    let begin = log.first_header()?.map(|first| first.index);
+    let begin = log.first_index()?;
     let (Some(committed), Some(last), Some(begin)) = (committed, last, begin) else {
         log.set_committed(log.data.range().map_or(0, |range| range.start), 0);
         return Ok(None);
@@ -117,24 +183,53 @@ struct Recovery {
     index: IndexLog,
     durable: DurableFile,
     mark: DurableMark,
+    /// The last entry that the last checkpoint knew.
+    checkpointed: Option<u64>,
     boot_id: String,
+    /// Whether other members may have what is lost here.
+    mends: bool,
+    planted: Planted,
+    rotten: Vec<RottenRange>,
 }
 
 impl Recovery {
-    fn run(&mut self) -> Result<(Option<Header>, u64), RecoverError> {
+    fn run(&mut self) -> Result<Tip, RecoverError> {
         let Some(range) = self.data.range() else {
             self.index.truncate(0)?;
             self.keep_mark(0)?;
-            return Ok((None, 0));
+            return Ok(Tip { last: None, end: 0, previous: None });
         };
         let (start, previous) = self.scan_start(range.start, range.end)?;
-        let (last, end) = self.scan(start, previous)?;
-        let entries = last.map_or(0, |last| last.index + 1);
+        let tip = self.scan(start, previous)?;
+        let entries = tip.last.map_or(0, |last| last.index + 1);
         self.index.truncate(entries)?;
         // What a killed process left in the page cache only becomes durable now.
-        self.data.flush(self.mark.position.min(start)..end.max(range.start + 1))?;
-        self.keep_mark(end)?;
-        Ok((last, end))
+        self.rewrite_unsynced(tip.end)?;
+        self.data.flush(self.mark.position.min(start)..tip.end.max(range.start + 1))?;
+        self.keep_mark(tip.end)?;
+        Ok(tip)
+    }
+
+    /// Writes what lies behind the durable mark once more. A sync that failed in the life before may
+    /// have dropped it while the page cache still shows it, and the next sync would report success
+    /// without writing anything: only bytes that were written since are its concern.
+    fn rewrite_unsynced(&self, end: u64) -> io::Result<()> {
+        let same_boot = !self.boot_id.is_empty() && self.mark.boot_id == self.boot_id;
+        if !same_boot || self.mark.clean {
+            return Ok(());
+        }
+        let begin = self.data.range().map_or(end, |range| range.start);
+        let mut at = self.mark.position.max(begin);
+        let mut bytes = Vec::new();
+        while at < end {
+            let file_end = self.data.base_of(at) + self.data.file_size();
+            let count = (file_end.min(end) - at).min(REWRITTEN_AT_ONCE);
+            bytes.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
+            self.data.read_at(at, &mut bytes)?;
+            self.data.write_at(at, &mut [IoSlice::new(&bytes)]).map_err(|error| error.source)?;
+            at += count;
+        }
+        Ok(())
     }
 
     fn keep_mark(&mut self, end: u64) -> io::Result<()> {
@@ -156,6 +251,7 @@ impl Recovery {
         } else {
             end.saturating_sub((3 * size).max(self.options.unflushed_window + size))
         };
+        let start = if marked { start.min(self.index_reaches(begin)?) } else { start };
         let mut start = self.data.base_of(start).max(begin);
         let mut base = begin;
         while base < start {
@@ -164,15 +260,27 @@ impl Recovery {
             }
             base += size;
         }
-        while start > begin && self.header_at(start)?.is_none() {
+        // An entry that the index does not know may be a damaged one: then it is reached from before.
+        while start > begin && self.tied_to(start)?.is_none() {
             start -= size;
         }
-        let previous = match self.header_at(start)? {
-            Some(first) if first.index == 0 => Some(Previous::Start),
+        let previous = match start {
+            // Whatever its header says: it may have rotted.
+            0 => Some(Previous::Start),
             _ if start == begin => None,
             _ => self.tied_to(start)?.flatten(),
         };
         Ok((start, previous))
+    }
+
+    /// Position up to where the index is whole. Within one boot that is for the first entries of
+    /// files to say; a power cut may have taken any part of it that is younger than the checkpoint.
+    fn index_reaches(&self, begin: u64) -> io::Result<u64> {
+        if self.mark.clean || self.mark.boot_id == self.boot_id {
+            return Ok(u64::MAX);
+        }
+        let Some(end) = self.checkpointed else { return Ok(begin) };
+        Ok(self.index.get(end)?.map_or(begin, |unit| unit.position))
     }
 
     /// What the first entry of the file at `base` is tied to, by way of the index: the outer `None`
@@ -205,40 +313,84 @@ impl Recovery {
     }
 
     /// Scans from `start` to the end of the log and cuts off what lies behind it; the index is
-    /// brought in line on the way.
-    fn scan(
-        &mut self,
-        start: u64,
-        previous: Option<Previous>,
-    ) -> Result<(Option<Header>, u64), RecoverError> {
-        let mut scanner = Scanner::new(&self.data);
-        let mut before = Before::start(previous);
-        let mut units = UnitBuffer::default();
+    /// brought in line on the way. Rot is passed over where other members may have what it took.
+    fn scan(&mut self, start: u64, previous: Option<Previous>) -> Result<Tip, RecoverError> {
+        let trusts = planted!(self.planted, P15);
+        let mut before = Before::start(previous).trusts(trusts);
         let mut position = start;
+        loop {
+            let reason = self.scan_sound(&mut position, &mut before)?;
+            let begin = self.data.range().map_or(0, |range| range.start);
+            if before.header.is_none() && start > begin {
+                // The last entry is in a file before this one.
+                let start = start - self.data.file_size();
+                let previous = self.tied_to(start)?.flatten();
+                return self.scan(start, previous);
+            }
+            let rot = match self.cut(position, reason) {
+                Ok(()) => {
+                    let last = before.header.as_ref().map(Unit::from);
+                    let end = self.cut_padding(before.header.as_ref(), position)?;
+                    return Ok(Tip { last, end, previous: before.previous });
+                }
+                Err(RecoverError::Rot(rot)) if self.mends => rot,
+                Err(other) => return Err(other),
+            };
+            let Some(range) = self.rotten_range(position, before.header.as_ref(), &rot)? else {
+                return Err(rot.into());
+            };
+            tracing::error!(%rot, first = range.first, last = range.last, "entries are rotten");
+            let behind = self.index.get(range.last)?;
+            position = self.behind(&range)?;
+            let lasts = !self.is_sound(range.last + 1)?;
+            self.rotten.push(range);
+            if lasts {
+                return Ok(Tip { last: behind, end: position, previous: None });
+            }
+            before = Before::start(None).trusts(trusts);
+        }
+    }
+
+    /// Goes over sound entries from `position` on; tells why it stopped.
+    fn scan_sound(
+        &self,
+        position: &mut u64,
+        before: &mut Before,
+    ) -> Result<&'static str, RecoverError> {
+        let mut scanner = Scanner::new(&self.data);
+        let mut units = UnitBuffer::default();
+        let is_vouched_for = before.header.is_some() || before.previous.is_some();
+        if !is_vouched_for && self.first_differs(*position)?.is_some() {
+            return Ok("it is not the entry that the index names");
+        }
         let reason = loop {
-            match scanner.at(position, &before)? {
+            match scanner.at(*position, before)? {
                 Scanned::Entry(header) => {
                     units.push(&self.index, &header)?;
                     before.advance(header);
-                    position = header.end();
+                    *position = header.end();
                 }
                 Scanned::Padding => {
-                    position = self.data.base_of(position) + self.data.file_size();
+                    *position = self.data.base_of(*position) + self.data.file_size();
                 }
                 Scanned::Nothing => break "nothing was written there",
                 Scanned::Bad(reason) => break reason,
             }
         };
         units.write(&self.index)?;
-        let begin = self.data.range().map_or(0, |range| range.start);
-        if before.header.is_none() && start > begin {
-            // The last entry is in a file before this one.
-            let start = start - self.data.file_size();
-            let previous = self.tied_to(start)?.flatten();
-            return self.scan(start, previous);
+        Ok(reason)
+    }
+
+    /// Padding belongs to the entry behind it: without that the next one may fit in front of it, and
+    /// then lies there with every other member.
+    fn cut_padding(&mut self, last: Option<&Header>, position: u64) -> io::Result<u64> {
+        let end = last.map_or(position, Header::end);
+        if end < position {
+            erase_behind(&self.data, &mut self.durable, (end, &self.boot_id), |data| {
+                data.truncate(end)
+            })?;
         }
-        self.cut(position, reason)?;
-        Ok((before.header, position))
+        Ok(end)
     }
 
     /// Erases what lies behind `end`, if that can be what a crash left.
@@ -266,6 +418,9 @@ impl Recovery {
             reason: reason.to_owned(),
             evidence,
         };
+        if planted!(self.planted, P14) {
+            return Ok(());
+        }
         let durable = self.mark.position;
         if end < durable {
             return Err(rot(format!("all before position {durable} was durable")).into());

@@ -1,6 +1,7 @@
-//! The small files beside the log: `currterm` and `checkpoint`, in Java's text form, and `durable`,
-//! which is our own.
+//! The small files beside the log: `currterm` and `checkpoint`, in Java's text form, and `durable`
+//! and `provisional`, which are our own.
 
+mod doubt;
 mod durable;
 
 use std::{io, path::Path, sync::Arc};
@@ -8,7 +9,11 @@ use std::{io, path::Path, sync::Arc};
 use dledger_core::{NodeId, Term, Vote};
 use segment::{Backup, SmallFile, Vfs};
 
-pub(crate) use self::durable::{DurableFile, DurableMark};
+pub use self::doubt::Doubt;
+pub(crate) use self::{
+    doubt::DoubtFile,
+    durable::{DurableFile, DurableMark},
+};
 
 /// Term and vote (Java: `MemberState.persistState`), which must survive every crash.
 #[derive(Debug)]
@@ -63,6 +68,8 @@ pub(crate) struct Checkpoint(SmallFile);
 pub(crate) struct LoadedCheckpoint {
     /// An entry that was committed then.
     pub(crate) committed_index: Option<u64>,
+    /// The last entry then: up to there the index was durable.
+    pub(crate) end_index: Option<u64>,
     /// Whether a Java node wrote it, that is: ran on this folder after us.
     pub(crate) by_java: bool,
 }
@@ -78,6 +85,7 @@ impl Checkpoint {
         let text = String::from_utf8_lossy(&bytes);
         Ok(LoadedCheckpoint {
             committed_index: number(&text, "committedIndex"),
+            end_index: number(&text, "endIndex"),
             by_java: value(&text, "writer") != Some("ledgermq"),
         })
     }
@@ -127,7 +135,8 @@ mod tests {
         assert_eq!(state.load().unwrap(), found(5, "n2"));
         let checkpoint = include_bytes!("../tests/data/dledger-checkpoint.txt");
         let checkpoint = Checkpoint::new(disk_with("checkpoint", checkpoint), Path::new("d"));
-        let expected = LoadedCheckpoint { committed_index: Some(466), by_java: true };
+        let expected =
+            LoadedCheckpoint { committed_index: Some(466), end_index: Some(466), by_java: true };
         assert_eq!(checkpoint.load().unwrap(), expected);
     }
 
@@ -147,7 +156,8 @@ mod tests {
         checkpoint.store(None, Some(466)).unwrap();
         let text = checkpoint.0.load().unwrap().unwrap();
         assert_eq!(text, b"committedIndex=-1\nendIndex=466\nwriter=ledgermq\n");
-        assert_eq!(checkpoint.load().unwrap(), LoadedCheckpoint::default());
+        let expected = LoadedCheckpoint { end_index: Some(466), ..LoadedCheckpoint::default() };
+        assert_eq!(checkpoint.load().unwrap(), expected);
     }
 
     #[test]

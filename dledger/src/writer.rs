@@ -1,5 +1,7 @@
 //! Putting groups of entries at the end of the log: positions, stamp, headers, one write.
 
+mod received;
+
 use std::{io::IoSlice, ops::Range, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
@@ -12,6 +14,9 @@ use crate::{
     index_log::Unit,
     ring::HotRun,
 };
+
+/// Bytes that are written to learn whether a full disk has room again.
+const PROBE: u64 = 64 * 1024;
 
 /// Bodies of one submission, each with room for its header in front.
 #[derive(Debug)]
@@ -34,18 +39,23 @@ pub(crate) struct Laid {
 /// Why a group was not written.
 #[derive(Debug)]
 pub(crate) enum AppendError {
-    /// There is no room, or the owner refused; nothing of the group is left in the log.
+    /// The owner refused; nothing of the group is left in the log.
     Clean(String),
+    /// There is no room; nothing of the group is left in the log.
+    Full(String),
+    /// What a leader sent does not follow this log; nothing of it is written.
+    Unfit(String),
     /// The log must not be used any more.
     Fatal(String),
 }
 
 /// Where the next entry goes and what it follows.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) position: u64,
     pub(crate) index: u64,
-    pub(crate) previous: Previous,
+    /// What the chain of the next entry is tied to; `None` where that lies before the log's begin.
+    pub(crate) previous: Option<Previous>,
 }
 
 /// The one writer of a log.
@@ -88,6 +98,16 @@ impl Writer {
         self.zeroed = 0;
     }
 
+    /// Looks again at what the next entry is tied to, after a rotten end was mended.
+    pub(crate) fn refresh(&mut self) -> Result<(), crate::ReadError> {
+        if let Some(before) = self.cursor.index.checked_sub(1)
+            && let Some(tie) = self.log.tie_behind(before)?
+        {
+            self.cursor.previous = Some(tie);
+        }
+        Ok(())
+    }
+
     /// Most bytes that a body may have.
     pub(crate) fn body_limit(&self) -> u64 {
         let file = self.log.data.file_size().saturating_sub(PADDING_MIN + ENTRY_HEADER as u64);
@@ -108,11 +128,15 @@ impl Writer {
         mut group: Vec<Bodies>,
         stamp: impl FnOnce(&mut [Body<'_>]) -> Result<(), HookError>,
     ) -> Result<Vec<Laid>, AppendError> {
+        if group.is_empty() {
+            return Err(AppendError::Clean("there is nothing to append".to_owned()));
+        }
         let (regions, positions) = self.plan(&group);
         stamp(&mut bodies_of(&mut group, &positions))
             .map_err(|error| AppendError::Clean(error.to_string()))?;
         let (cursor, units) = self.fill_headers(term, &mut group, &positions);
-        self.write(&regions, &group)?;
+        let buffers: Vec<&[u8]> = group.iter().map(|bodies| &bodies.buffer[..]).collect();
+        self.write(&regions, &buffers)?;
         self.cursor = cursor;
         self.log.index.push(&units);
         self.log.set_last(units.last());
@@ -172,20 +196,21 @@ impl Writer {
                     chain_crc: 0,
                     body_crc: entry::body_crc(body),
                 };
-                header.chain_crc = header.chain_behind(cursor.previous);
+                let previous = cursor.previous.unwrap_or(Previous::Start);
+                header.chain_crc = header.chain_behind(previous);
                 head.copy_from_slice(&header.encode());
                 units.push(Unit::from(&header));
                 cursor = Cursor {
                     position: header.end(),
                     index: header.index + 1,
-                    previous: Previous::of(&header),
+                    previous: Some(Previous::of(&header)),
                 };
             }
         }
         (cursor, units)
     }
 
-    fn write(&self, regions: &[Region], group: &[Bodies]) -> Result<(), AppendError> {
+    fn write(&self, regions: &[Region], buffers: &[&[u8]]) -> Result<(), AppendError> {
         let mut begun: Vec<Range<u64>> = Vec::new();
         for region in regions.iter().filter(|region| !region.parts.is_empty()) {
             let base = self.log.data.base_of(region.position);
@@ -193,7 +218,7 @@ impl Writer {
                 return Err(self.take_back(&begun, &error));
             }
             let mut parts: Vec<IoSlice<'_>> =
-                region.parts.iter().map(|part| IoSlice::new(part.bytes(group))).collect();
+                region.parts.iter().map(|part| IoSlice::new(part.bytes(buffers))).collect();
             let length: usize = parts.iter().map(|part| part.len()).sum();
             let end = region.position + length as u64;
             begun.push(region.position..end);
@@ -221,7 +246,7 @@ impl Writer {
             Ok(())
         });
         match erased {
-            Ok(()) => AppendError::Clean(format!("disk is full: {error}")),
+            Ok(()) => AppendError::Full(format!("disk is full: {error}")),
             Err(second) => AppendError::Fatal(format!(
                 "log could not be written ({error}), nor what was written be erased: {second}"
             )),
@@ -243,6 +268,16 @@ impl Writer {
             Ok(()) => self.zeroed = end,
             Err(error) => tracing::debug!(%error, "no zeros were written ahead"),
         }
+    }
+
+    /// Whether the disk takes appends: zeros where the next entry will go.
+    pub(crate) fn probe(&self) -> std::io::Result<()> {
+        let data = &self.log.data;
+        let position = self.cursor.position;
+        data.append_file(data.base_of(position))?;
+        let room = data.base_of(position) + data.file_size() - position;
+        let zeros = vec![0; room.min(PROBE) as usize];
+        data.write_at(position, &mut [IoSlice::new(&zeros)]).map_err(|error| error.source)
     }
 
     /// Puts the buffers into the hot ring and gives them back with their places.
@@ -277,11 +312,11 @@ impl Writer {
 }
 
 impl Part {
-    fn bytes<'a>(&'a self, group: &'a [Bodies]) -> &'a [u8] {
+    fn bytes<'a>(&'a self, buffers: &[&'a [u8]]) -> &'a [u8] {
         match self {
             Self::Padding(bytes) => bytes,
             Self::Entries { nth, range } => {
-                group.get(*nth).and_then(|bodies| bodies.buffer.get(range.clone())).unwrap_or(&[])
+                buffers.get(*nth).and_then(|buffer| buffer.get(range.clone())).unwrap_or(&[])
             }
         }
     }

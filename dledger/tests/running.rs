@@ -168,6 +168,8 @@ fn a_second_start_is_refused_with_the_pid() {
     let refused = Dledger::open(&options(folder.path()), sink).unwrap_err().to_string();
     assert!(refused.contains(&format!("by process {}", std::process::id())), "{refused}");
     log.shutdown().unwrap();
+    // Also while somebody still holds the one that has stopped.
+    started(&options(folder.path()));
     drop(log);
     started(&options(folder.path()));
 }

@@ -1,12 +1,14 @@
 //! Doing what the node says.
 
-use dledger_core::{
-    Append, EntryId, Input, LogIndex, Message, Millis, NodeId, Output, Refusal, Role, Term,
-};
+use dledger_core::{Append, EntryId, Input, LogIndex, Millis, NodeId, Output, Role, Term};
 
-use super::{Engine, Job, Pending, Waiting};
+use super::{
+    Answer, Engine, Job, ReadJob,
+    submissions::{Pending, Waiting},
+};
 use crate::{
     AppendFailure, Appended, Completed, DiskLog, ENTRY_HEADER, HookError, Tail, Visit,
+    planted::planted,
     writer::{AppendError, Bodies, Laid},
 };
 
@@ -27,40 +29,83 @@ impl<T> Engine<T> {
 
     fn carry_out(&mut self, now: Millis, output: Output) {
         match output {
+            Output::Send { to, call, message } => self.send(to, call, message),
             Output::StoreVote { term, vote } => self.jobs.push_back(Job::StoreVote { term, vote }),
             Output::RoleChanged { role, term, leader } => self.role_changed(role, term, leader),
             Output::Append(append) if append.opening => self.open_term(now, append),
             Output::Append(append) => self.append_proposed(now, append),
-            Output::Refused { cause } => self.refuse_proposed(&cause),
-            Output::Committed { upto } => self.committed(upto),
-            Output::TruncateFrom { index } => self.truncate(index),
-            Output::Send { to, message } => dropped(&to, &message),
-            Output::ReadRange { peer, .. } => {
-                tracing::error!(%peer, "a group of one has nobody to read for");
+            Output::Refused { cause } => self.refuse_proposed(now, cause),
+            Output::Accept { from, call, first, count } => {
+                self.accept(now, (from, call), first, count);
             }
+            Output::Forget { from, call } => drop(self.kept.take(from, call)),
+            Output::Committed { upto } => self.reach(upto),
+            Output::TruncateFrom { index } => self.cut(Job::Truncate { index }),
+            Output::Restart { at, position } => self.cut(Job::Restart { at, position }),
+            Output::ReadRange { peer, from, max_bytes, last } => {
+                let job = ReadJob { peer, call: None, from, upto: last, max_bytes };
+                self.read_range(now, job);
+            }
+            Output::TransferDone { call, code } => {
+                self.answers.push_back(Answer::TransferDone { call, code });
+            }
+            Output::ReadIndex { call, answer } => self.answer_read_index(call, answer),
+            Output::Whole => {
+                self.status.doubt = None;
+                self.jobs.push_back(Job::StoreDoubt(None));
+            }
+            Output::Recorded(record) => {
+                tracing::info!(%record, "consensus");
+                self.recorder.push(record);
+            }
+            Output::Stop { violation } => self.fail(violation.to_string()),
         }
+    }
+
+    /// Nothing is written until the job has ended.
+    fn cut(&mut self, job: Job) {
+        self.cutting = true;
+        self.accepts.0.clear();
+        self.jobs.push_back(job);
     }
 
     fn role_changed(&mut self, role: Role, term: Term, leader: Option<NodeId>) {
         tracing::info!(%role, %term, "role of the log");
+        let led = self.leads();
         self.status.role = role;
         self.status.term = term.0;
         self.status.leader = leader.map(|id| id.0);
         self.status.opened = false;
         self.opening = None;
+        self.hold_until = Millis(0);
+        self.reads.clear();
+        self.kept.only_of(self.status.leader.as_deref());
+        let Some(hook) = &mut self.hook else {
+            if role == Role::Leader {
+                self.fail("the log has no owner to open a term".to_owned());
+            }
+            return;
+        };
         if role == Role::Leader {
-            let Some(hook) = &mut self.hook else {
-                return self.fail("the log has no owner to open a term".to_owned());
-            };
             let mut tail = LogTail { log: &self.log, end: self.writer.end() };
-            if let Err(error) = hook.0.elected(term.0, &mut tail) {
+            let taken = hook.0.elected(term.0, &mut tail);
+            self.taken_over = taken.is_ok();
+            // With an entry that is rotten this node gives up the lead and fetches it.
+            if let Err(error) = taken
+                && (self.is_alone() || !self.convict())
+            {
                 self.fail(format!("the end of the log could not be taken over: {error}"));
             }
+        } else if led {
+            hook.0.deposed();
         }
     }
 
     /// Writes the first entry of a term.
     fn open_term(&mut self, now: Millis, append: Append) {
+        if !self.taken_over {
+            return self.not_opened(now, &append, "the end of the log cannot be read");
+        }
         let Some(hook) = &mut self.hook else { return };
         let body = hook.0.opening(append.term.0);
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
@@ -75,6 +120,7 @@ impl<T> Engine<T> {
             Ok(laid) => {
                 self.opening = Some(append.first);
                 self.pending.extend(laid.into_iter().map(|laid| Pending {
+                    first: laid.last.index,
                     last: laid.last,
                     end: laid.end,
                     deadline: Millis(u64::MAX),
@@ -82,12 +128,20 @@ impl<T> Engine<T> {
                 }));
                 self.note_written(now);
             }
-            Err(AppendError::Clean(reason)) => {
-                tracing::error!(reason, "the term cannot be opened");
-                self.feed(now, Input::NotWritten { from: append.first });
+            Err(AppendError::Clean(reason) | AppendError::Unfit(reason)) => {
+                self.not_opened(now, &append, &reason);
+            }
+            Err(AppendError::Full(reason)) => {
+                self.health.is_full(now);
+                self.not_opened(now, &append, &reason);
             }
             Err(AppendError::Fatal(reason)) => self.fail(reason),
         }
+    }
+
+    fn not_opened(&mut self, now: Millis, append: &Append, reason: &str) {
+        tracing::error!(reason, "the term cannot be opened");
+        self.feed(now, Input::NotWritten { from: append.first });
     }
 
     fn append_proposed(&mut self, now: Millis, append: Append) {
@@ -101,14 +155,20 @@ impl<T> Engine<T> {
             Ok(laid) => {
                 self.pending.extend(laid.into_iter().zip(tokens).map(
                     |(Laid { bytes, lengths, last, end }, (token, deadline))| {
+                        let first = LogIndex(last.index.0 + 1 - lengths.len() as u64);
                         let waiting = Some((token, Appended { bytes, lengths }));
-                        Pending { last, end, deadline, waiting }
+                        Pending { first, last, end, deadline, waiting }
                     },
                 ));
                 self.note_written(now);
             }
-            Err(AppendError::Clean(reason)) => {
-                self.complete_unwritten(tokens, &reason);
+            Err(AppendError::Clean(reason) | AppendError::Unfit(reason)) => {
+                self.complete_unwritten(tokens, &AppendFailure::NotWritten(reason));
+                self.feed(now, Input::NotWritten { from: append.first });
+            }
+            Err(AppendError::Full(reason)) => {
+                self.health.is_full(now);
+                self.complete_unwritten(tokens, &AppendFailure::DiskFull(reason));
                 self.feed(now, Input::NotWritten { from: append.first });
             }
             Err(AppendError::Fatal(reason)) => {
@@ -139,74 +199,32 @@ impl<T> Engine<T> {
         result
     }
 
-    fn note_written(&mut self, now: Millis) {
+    pub(super) fn note_written(&mut self, now: Millis) {
         if let Some(upto) = self.written {
             self.feed(now, Input::Written { upto });
-        }
-    }
-
-    fn complete_unwritten(&mut self, tokens: Vec<(T, Millis)>, reason: &str) {
-        for (token, _) in tokens {
-            let result = Err(AppendFailure::NotWritten(reason.to_owned()));
-            self.completed.push(Completed { token, result });
-        }
-    }
-
-    fn refuse_proposed(&mut self, cause: &Refusal) {
-        let Refusal::NotLeader { term, leader } = cause;
-        let leader = leader.as_ref().map_or("unknown", |id| id.0.as_str());
-        let reason = format!("not the leader in term {term}; leader is {leader}");
-        let tokens: Vec<(T, Millis)> = self
-            .proposed
-            .drain(..)
-            .map(|waiting| (waiting.entries.token, waiting.deadline))
-            .collect();
-        self.complete_unwritten(tokens, &reason);
-    }
-
-    /// Completes the submissions whose last entry is committed.
-    fn committed(&mut self, upto: LogIndex) {
-        let mut reached = None;
-        while let Some(done) = self.pending.pop_front_if(|pending| pending.last.index <= upto) {
-            reached = Some((done.end, done.last.index.0 + 1));
-            if let Some((token, appended)) = done.waiting {
-                self.completed.push(Completed { token, result: Ok(appended) });
+            if planted!(self.log.planted, P11) {
+                self.feed(now, Input::Flushed { upto });
             }
         }
-        if let Some((end, entries)) = reached {
-            self.log.set_committed(end, entries);
+    }
+
+    /// Completes the submissions whose last entry is committed, and lets readers see it.
+    fn reach(&mut self, upto: LogIndex) {
+        let end = match self.complete_upto(upto) {
+            Some((last, end)) if last == upto => Ok(end),
+            _ => self.log.end_of(upto.0),
+        };
+        match end {
+            Ok(end) => self.log.set_committed(end, upto.0 + 1),
+            Err(error) => return self.fail(format!("a committed entry cannot be found: {error}")),
+        }
+        if !self.doomed.is_empty() {
+            self.judge_doomed(upto);
         }
         if self.opening.is_some_and(|opening| opening <= upto) {
             self.status.opened = true;
         }
     }
-
-    /// Removes the end of the log. What waited for it is cut off by the leader of this term.
-    fn truncate(&mut self, index: LogIndex) {
-        match self.log.truncate(index.0) {
-            Ok(Some(cursor)) => self.writer.rewind(cursor),
-            Ok(None) => return,
-            Err(error) => return self.fail(format!("log could not be truncated: {error}")),
-        }
-        self.written = self.log.last_id();
-        self.flushed = self.flushed.min(self.writer.end());
-        let mut cut = Vec::new();
-        while let Some(pending) = self.pending.pop_back_if(|pending| pending.last.index >= index) {
-            cut.extend(pending.waiting);
-        }
-        let term = self.status.term;
-        self.completed.extend(
-            cut.into_iter().rev().map(|(token, _)| Completed {
-                token,
-                result: Err(AppendFailure::Truncated { term }),
-            }),
-        );
-    }
-}
-
-/// A group of one speaks to nobody: an answer to a stranger has no connection to go by yet.
-fn dropped(to: &NodeId, message: &Message) {
-    tracing::debug!(%to, ?message, "message to a node that is no member");
 }
 
 /// The end of the log for a hook that takes it over.

@@ -61,6 +61,20 @@ impl DurableFile {
         Ok(Self { file, mark, sequence, synced: true })
     }
 
+    /// The mark in the file; `None` where there is no file or no sound mark in it.
+    pub(crate) fn read(vfs: &dyn Vfs, directory: &Path) -> io::Result<Option<DurableMark>> {
+        let file = match vfs.open(&directory.join("durable")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let mut bytes = [0; 2 * SLOT];
+        let length = usize::try_from(file.length()?).unwrap_or(usize::MAX).min(bytes.len());
+        let Some(held) = bytes.get_mut(..length) else { return Ok(None) };
+        read_exact_at(&*file, held, 0)?;
+        let newest = bytes.chunks(SLOT).filter_map(decode).max_by_key(|(sequence, _)| *sequence);
+        Ok(newest.map(|(_, mark)| mark))
+    }
+
     pub(crate) fn mark(&self) -> &DurableMark {
         &self.mark
     }
