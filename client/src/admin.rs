@@ -101,6 +101,16 @@ impl Admin {
         Ok(answer.read(|command| Ok(KvTable::decode(&command.body)?))?)
     }
 
+    /// The configuration that a broker runs with, as lines `key=value`.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    pub async fn broker_config(&self, broker: &str) -> Result<String, AdminError> {
+        let code = request::GET_BROKER_CONFIG;
+        let answer = self.client.request("configuration of a broker", broker, code).send().await?;
+        Ok(answer.read(|command| Ok(String::from_utf8_lossy(&command.body).into_owned()))?)
+    }
+
     /// Names of all topics.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::{
 
 use namesrv_client::NameServers;
 use protocol::{body::HeartbeatData, code::request, header::UnregisterClientRequest};
+use remoting::TlsClient;
 
 use crate::{
     error::{RequestError, RouteError},
@@ -29,6 +30,8 @@ pub struct ClientOptions {
     pub route_age: Duration,
     /// Time between heartbeats. Java: 30 s; brokers forget a client after 120 s.
     pub heartbeat: Duration,
+    /// TLS to name servers and brokers; without it connections are plain. Java: `tls.enable`.
+    pub tls: Option<Arc<TlsClient>>,
 }
 
 impl ClientOptions {
@@ -39,6 +42,7 @@ impl ClientOptions {
             instance: None,
             route_age: Duration::from_secs(30),
             heartbeat: Duration::from_secs(30),
+            tls: None,
         }
     }
 }
@@ -70,6 +74,7 @@ impl Client {
         let members = Arc::new(Members::default());
         let connections = Arc::new(remoting::Client::new(remoting::ClientOptions {
             handler: Some(Arc::clone(&members) as Arc<dyn remoting::Handler>),
+            tls: options.tls,
             ..remoting::ClientOptions::default()
         }));
         let servers = NameServers::new(servers, Arc::clone(&connections));
@@ -124,7 +129,7 @@ impl Client {
         };
         let mut failed = None;
         let mut taken = false;
-        for address in self.brokers(data.consumer_data_set.is_empty()).await {
+        for address in self.brokers(data.consumer_data_set.is_empty()) {
             match self.heartbeat_to(&address, &data).await {
                 Ok(()) => taken = true,
                 Err(error) => {
@@ -140,8 +145,8 @@ impl Client {
     }
 
     /// Addresses of brokers in the known routes: of masters, or of all.
-    async fn brokers(&self, masters_only: bool) -> Vec<String> {
-        let routes = self.routes.known().await;
+    fn brokers(&self, masters_only: bool) -> Vec<String> {
+        let routes = self.routes.known();
         let addresses: BTreeSet<&String> = routes
             .iter()
             .flat_map(|route| &route.broker_datas)
@@ -164,7 +169,7 @@ impl Client {
             producer_group: producer.map(ToOwned::to_owned),
             consumer_group: consumer.map(ToOwned::to_owned),
         };
-        for address in self.brokers(false).await {
+        for address in self.brokers(false) {
             let request = self.request("unregistration", &address, request::UNREGISTER_CLIENT);
             if let Err(error) = request.header(&header).send().await {
                 // The broker notices by the closed connection or the missing heartbeat.

@@ -32,6 +32,9 @@ pub use message::{Message, Received};
 pub use producer::{Producer, ProducerOptions, SendStatus, Sent};
 pub use protocol::body::MessageQueue;
 pub use pull::{Beginning, PullConsumer, PullRequest, Pulled};
+pub use remoting::{
+    Secret, TlsClient, TlsClientSettings, TlsError, TlsKeyError, TlsMode, TlsSettings,
+};
 pub use routes::Route;
 
 #[cfg(test)]

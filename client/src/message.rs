@@ -52,7 +52,7 @@ impl Message {
     #[must_use]
     pub fn property(mut self, name: &str, value: &str) -> Self {
         if !value.is_empty() {
-            self.properties.insert(name.to_owned(), value);
+            self.properties.insert(name, value);
         }
         self
     }

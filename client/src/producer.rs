@@ -233,7 +233,11 @@ impl Producer {
         avoid: Option<&MessageQueue>,
     ) -> Result<MessageQueue, SendError> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let none = || SendError::NoQueue { topic: route.topic.clone(), queue: queue_id };
+        let none = || {
+            // A master that is gone has a successor soon: the next message asks where it is.
+            self.client.doubt_route(&route.topic);
+            SendError::NoQueue { topic: route.topic.clone(), queue: queue_id }
+        };
         if queue_id.is_none() && avoid.is_none() {
             // Nearly every message takes this way, so no list is made.
             let index = usize::try_from(turn % route.writable_count().max(1) as u64);

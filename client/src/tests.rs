@@ -48,6 +48,36 @@ async fn queues_take_turns_and_offsets_come_back() {
 }
 
 #[tokio::test]
+async fn a_route_without_a_master_is_asked_for_again_at_the_next_send() {
+    let fake = Fake::start(&["T"], 1);
+    let client = client(&fake);
+    let producer = producer(&client);
+    fake.leads(false);
+    let error = producer.send(Message::new("T", "x")).await.unwrap_err();
+    assert_eq!(error.kind(), "NO_QUEUE");
+    fake.leads(true);
+    // The route is young enough to be used, but a master was missing in it.
+    producer.send(Message::new("T", "x")).await.unwrap();
+}
+
+#[tokio::test]
+async fn senders_go_on_by_the_last_route_while_no_name_server_answers() {
+    let fake = Fake::start(&["T"], 1);
+    let options = ClientOptions { route_age: Duration::ZERO, ..ClientOptions::new(fake.address()) };
+    let client = Client::new(options).unwrap();
+    let producer = producer(&client);
+    producer.send(Message::new("T", "first")).await.unwrap();
+    fake.knows_no_routes();
+    let begun = std::time::Instant::now();
+    for n in 0..20 {
+        producer.send(Message::new("T", format!("m{n}"))).await.unwrap();
+    }
+    // One question takes 3 s until it is given up; who sends does not wait for each.
+    assert!(begun.elapsed() < Duration::from_secs(20 * 3), "{:?}", begun.elapsed());
+    assert_eq!(fake.send_attempts().len(), 21);
+}
+
+#[tokio::test]
 async fn a_refusal_is_repeated_on_another_queue_with_the_same_id() {
     let fake = Fake::start(&["T"], 2);
     fake.refuse_sends(&[response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE]);

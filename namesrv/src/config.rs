@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use protocol::properties_text::{self, PropertiesError};
+use remoting::{TlsKeyError, TlsSettings};
 
-use self::keys::{KEYS, Key, NO_EFFECT};
+use self::keys::{KEYS, Key, NEVER_CHANGED, NO_EFFECT};
 
 /// How a name server runs.
 #[derive(Debug, Clone)]
@@ -21,6 +22,16 @@ pub struct NamesrvOptions {
     pub kv_path: Option<PathBuf>,
     /// Time without a byte after which a connection is closed.
     pub idle: Duration,
+    /// Connections at one time.
+    pub max_connections: usize,
+    /// Connections of one address at one time.
+    pub max_connections_of_address: usize,
+    /// Whether code 318 is taken from other hosts; else only over loopback.
+    pub update_from_anywhere: bool,
+    /// TLS as `tls.*` keys have it, and over them `tls_file`.
+    pub tls: TlsSettings,
+    /// Java's file of TLS keys, which is read where it exists.
+    pub tls_file: PathBuf,
     /// What may change while it runs.
     pub settings: Settings,
 }
@@ -75,9 +86,26 @@ pub enum ConfigError {
     /// The key is not known; while running, such keys are not passed over.
     #[error("{0} is no key of the name server")]
     Unknown(String),
+    /// A TLS key cannot have its value, or the file of them cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsKeyError),
     /// The key is read at start only.
     #[error("{0} is fixed while the name server runs: set it in its file and restart")]
     Fixed(String),
+}
+
+/// What a key is to the name server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// It has an effect.
+    Effective,
+    /// Java knows it; it has no effect here.
+    Idle,
+    /// It is not known.
+    Unknown {
+        /// The known key that is spelt most like it, where one is near.
+        nearest: Option<&'static str>,
+    },
 }
 
 impl Default for NamesrvOptions {
@@ -86,6 +114,11 @@ impl Default for NamesrvOptions {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 9876),
             kv_path: std::env::home_dir().map(|home| home.join("namesrv").join("kvConfig.json")),
             idle: Duration::from_secs(120),
+            max_connections: 10_000,
+            max_connections_of_address: 10_000,
+            update_from_anywhere: false,
+            tls: TlsSettings::default(),
+            tls_file: PathBuf::from(TlsSettings::FILE),
             settings: Settings::default(),
         }
     }
@@ -128,6 +161,7 @@ impl NamesrvOptions {
         for (name, value) in pairs {
             match key(name) {
                 Some(key) => set(&mut options, key, value)?,
+                None if options.tls.set(name, value)? => {}
                 None if NO_EFFECT.contains(&name) => {
                     warnings.push(format!("{name} has no effect on this name server"));
                 }
@@ -151,6 +185,9 @@ impl NamesrvOptions {
             match key(name) {
                 Some(key) if key.hot => set(&mut changed, key, value)?,
                 Some(_) => return Err(ConfigError::Fixed(name.to_owned())),
+                None if name.starts_with("tls.") || NEVER_CHANGED.contains(&name) => {
+                    return Err(ConfigError::Fixed(name.chars().take(64).collect()));
+                }
                 None if NO_EFFECT.contains(&name) => {
                     tracing::info!(key = name, value, "a key without effect here was set");
                 }
@@ -161,9 +198,38 @@ impl NamesrvOptions {
         Ok(())
     }
 
-    /// All keys with their values, a line each.
+    /// What a key is to this name server. Java's names are case sensitive.
+    #[must_use]
+    pub fn key_kind(name: &str) -> KeyKind {
+        if TlsSettings::is_key(name) {
+            return KeyKind::Effective;
+        }
+        match (key(name), NO_EFFECT.contains(&name)) {
+            (Some(_), _) => KeyKind::Effective,
+            (None, true) => KeyKind::Idle,
+            (None, false) => KeyKind::Unknown { nearest: nearest(name) },
+        }
+    }
+
+    /// All keys with their values, a line each. Of passwords there are only stars.
     pub fn print(&self) -> String {
-        KEYS.iter().map(|key| format!("{}={}\n", key.name, (key.get)(self))).collect()
+        KEYS.iter()
+            .map(|key| (key.name, (key.get)(self)))
+            .chain(self.tls.print())
+            .map(|(name, value)| format!("{name}={value}\n"))
+            .collect()
+    }
+
+    /// TLS as it is to be used: the keys of the configuration, and over them those of the file.
+    ///
+    /// # Errors
+    /// [`ConfigError::Tls`].
+    pub fn effective_tls(&self) -> Result<TlsSettings, ConfigError> {
+        let mut settings = self.tls.clone();
+        for name in settings.read_file(&self.tls_file)? {
+            tracing::warn!(file = %self.tls_file.display(), "unknown key {name} is ignored");
+        }
+        Ok(settings)
     }
 }
 
@@ -187,16 +253,21 @@ fn set(options: &mut NamesrvOptions, key: &Key, value: &str) -> Result<(), Confi
 const FURTHEST: usize = 4;
 
 fn unknown(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    let names = KEYS.iter().map(|key| key.name).chain(NO_EFFECT.iter().copied());
-    let nearest = names
-        .map(|known| (strsim::levenshtein(&lower, &known.to_ascii_lowercase()), known))
-        .filter(|(distance, _)| *distance <= FURTHEST.min(name.len() / 2))
-        .min();
-    match nearest {
-        Some((_, known)) => format!("{name} is no key of the name server; did you mean {known}?"),
+    match nearest(name) {
+        Some(known) => format!("{name} is no key of the name server; did you mean {known}?"),
         None => format!("{name} is no key of the name server"),
     }
+}
+
+/// The known key that is spelt most like an unknown one, where one is near.
+fn nearest(name: &str) -> Option<&'static str> {
+    let lower = name.to_ascii_lowercase();
+    let names = KEYS.iter().map(|key| key.name).chain(NO_EFFECT.iter().copied());
+    names
+        .map(|known| (strsim::levenshtein(&lower, &known.to_ascii_lowercase()), known))
+        .filter(|(distance, _)| *distance <= FURTHEST.min(name.len() / 2))
+        .min()
+        .map(|(_, known)| known)
 }
 
 #[cfg(test)]

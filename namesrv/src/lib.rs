@@ -16,6 +16,6 @@ pub mod route_table;
 mod server;
 mod zone;
 
-pub use config::{ConfigError, NamesrvOptions, Settings};
+pub use config::{ConfigError, KeyKind, NamesrvOptions, Settings};
 pub use kv::{KvConfig, KvError, Namespace, ORDER_TOPIC_CONFIG};
 pub use server::Namesrv;

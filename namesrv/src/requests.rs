@@ -90,6 +90,31 @@ pub(crate) fn blocks(code: i32) -> bool {
     matches!(code, codes::PUT_KV_CONFIG | codes::DELETE_KV_CONFIG)
 }
 
+/// Whether others depend on what it changes, so that the log tells who did it. Registrations are
+/// told where they change something.
+pub(crate) fn is_audited(code: i32) -> bool {
+    matches!(
+        code,
+        codes::PUT_KV_CONFIG
+            | codes::DELETE_KV_CONFIG
+            | codes::WIPE_WRITE_PERM_OF_BROKER
+            | codes::ADD_WRITE_PERM_OF_BROKER
+            | codes::DELETE_TOPIC_IN_NAMESRV
+            | codes::REGISTER_TOPIC_IN_NAMESRV
+            | codes::UPDATE_NAMESRV_CONFIG
+    )
+}
+
+/// What such a request is about, for the log: bounded, on one line, without values.
+pub(crate) fn subject(request: &Command) -> String {
+    let fields = ["namespace", "key", "topic", "brokerName"];
+    let fields = fields.iter().filter_map(|name| Some((name, request.field(name)?)));
+    let told = |text: &str| -> String {
+        text.chars().map(|c| if c.is_control() { '?' } else { c }).take(128).collect()
+    };
+    fields.map(|(name, value)| format!("{name}={} ", told(value))).collect()
+}
+
 /// Java's answer to a code that it does not serve; the leading blank is its own.
 pub(crate) fn unsupported(request: &Command) -> Command {
     request

@@ -1,12 +1,16 @@
 //! Sockets and clocks of a name server.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use protocol::Command;
-use remoting::{Connection, Handler, Limits, Responder, Server, ServerOptions};
+use protocol::code::{request as codes, response};
+use remoting::{
+    Budget, Connection, Handler, Limits, Quiet, Responder, Server, ServerOptions, TlsServer,
+};
+use rustix::process::{Resource, getrlimit};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
@@ -31,15 +35,15 @@ impl Namesrv {
     pub fn start(options: NamesrvOptions) -> io::Result<Self> {
         let kv = KvConfig::load(options.kv_path.clone()).map_err(io::Error::other)?;
         let listen = options.listen;
-        let limits = Limits { idle: options.idle, ..Limits::default() };
+        let server_options = server_options(&options)?;
         let core = Arc::new(Core::new(options, kv));
-        let handler = Arc::new(Requests { core: Arc::clone(&core), started: Instant::now() });
-        let server = Server::bind(
-            listen,
-            ServerOptions { limits, ..ServerOptions::default() },
-            Arc::clone(&handler) as Arc<dyn Handler>,
-        )
-        .map_err(|error| {
+        let handler = Arc::new(Requests {
+            core: Arc::clone(&core),
+            started: Instant::now(),
+            audit: Arc::default(),
+        });
+        let handled = Arc::clone(&handler) as Arc<dyn Handler>;
+        let server = Server::bind(listen, server_options, handled).map_err(|error| {
             io::Error::new(error.kind(), format!("name server cannot listen on {listen}: {error}"))
         })?;
         let server = Arc::new(server);
@@ -61,10 +65,45 @@ impl Namesrv {
     }
 }
 
+/// Bytes that all connections together may hold.
+const CONNECTION_MEMORY: usize = 256 << 20;
+
+fn server_options(options: &NamesrvOptions) -> io::Result<ServerOptions> {
+    let tls = options.effective_tls().map_err(io::Error::other)?;
+    // A broker of the same process needs files as well.
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 8;
+    let files = usize::try_from(files).unwrap_or(usize::MAX).max(16);
+    if files < options.max_connections {
+        warn!(
+            maxConnections = options.max_connections,
+            taken = files,
+            "fewer connections are taken than configured: the process may not open as many files (ulimit -n)"
+        );
+    }
+    Ok(ServerOptions {
+        limits: Limits {
+            idle: options.idle,
+            budget: Some(Budget::new(CONNECTION_MEMORY)),
+            ..Limits::default()
+        },
+        max_connections: options.max_connections.min(files),
+        max_connections_of_address: options.max_connections_of_address,
+        reserved_connections: RESERVED.min(files / 4),
+        reserved_for: vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        tls: TlsServer::new(&tls.of_server()).map_err(io::Error::other)?,
+        ..ServerOptions::default()
+    })
+}
+
+/// Connections for the operator beyond the bound.
+const RESERVED: usize = 64;
+
 /// Serves the requests of connections.
+#[derive(Clone)]
 struct Requests {
     core: Arc<Core>,
     started: Instant,
+    audit: Arc<Quiet>,
 }
 
 impl Requests {
@@ -73,18 +112,51 @@ impl Requests {
     }
 }
 
+impl Requests {
+    /// Serves one request and tells of it where others depend on what it changes.
+    fn answer(&self, connection: &Connection, request: &Command) -> Command {
+        if request.code == codes::UPDATE_NAMESRV_CONFIG && !self.may_configure(connection) {
+            let answer = request.response(response::NO_PERMISSION).with_remark(
+                "configuration is changed from the name server's own host only: connect to 127.0.0.1, or set updateConfigFromAnywhere=true in its configuration file",
+            );
+            self.tell(connection, request, &answer);
+            return answer;
+        }
+        let call = Call { request, connection: connection.id(), now: self.now() };
+        let answer = self.core.answer(&call);
+        self.tell(connection, request, &answer);
+        answer
+    }
+
+    fn may_configure(&self, connection: &Connection) -> bool {
+        let (peer, own) = (connection.remote_addr().ip(), connection.local_addr().ip());
+        peer == own
+            || peer.to_canonical().is_loopback()
+            || self.core.options(|options| options.update_from_anywhere)
+    }
+
+    fn tell(&self, connection: &Connection, request: &Command, answer: &Command) {
+        if !requests::is_audited(request.code) {
+            return;
+        }
+        let Some(before) = self.audit.line() else { return };
+        let name = codes::name(request.code).unwrap_or("unknown");
+        let subject = requests::subject(request);
+        let (peer, code) = (connection.remote_addr(), answer.code);
+        info!(target: "audit", %peer, name, subject, code, before, "administration");
+    }
+}
+
 impl Handler for Requests {
     fn handle(&self, connection: &Arc<Connection>, request: Command, responder: Responder) {
-        let (id, now) = (connection.id(), self.now());
         if requests::blocks(request.code) {
-            let core = Arc::clone(&self.core);
+            let (this, connection) = (self.clone(), Arc::clone(connection));
             tokio::task::spawn_blocking(move || {
-                let call = Call { request: &request, connection: id, now };
-                responder.send(core.answer(&call));
+                responder.send(this.answer(&connection, &request));
             });
             return;
         }
-        responder.send(self.core.answer(&Call { request: &request, connection: id, now }));
+        responder.send(self.answer(connection, &request));
     }
 
     /// A broker whose connection has closed is gone at once.

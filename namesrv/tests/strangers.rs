@@ -133,7 +133,7 @@ fn mutations(request: &Command) -> Vec<Command> {
             others.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         for value in values {
             let mut fields = rest.clone();
-            fields.insert(name.to_owned(), value);
+            fields.insert(name, value);
             all.push(Command { ext_fields: Some(fields), ..request.clone() });
         }
         all.push(Command { ext_fields: Some(rest), ..request.clone() });
@@ -142,7 +142,7 @@ fn mutations(request: &Command) -> Vec<Command> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_field_and_body_of_every_request_may_be_wrong() {
+async fn s_23_every_field_and_body_of_every_request_may_be_wrong() {
     let rig = Rig::start();
     for request in recorded() {
         rig.answered(&mutations(&request)).await;
@@ -187,7 +187,7 @@ fn registration(broker: &str, topics: &[String]) -> Command {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unknown_topics_leave_nothing_behind_and_brokers_have_a_bound() {
+async fn s_21_unknown_topics_leave_nothing_behind_and_brokers_have_a_bound() {
     let rig = Rig::start();
     let routes: Vec<_> = (0..20_000)
         .map(|number| {
@@ -217,7 +217,7 @@ async fn unknown_topics_leave_nothing_behind_and_brokers_have_a_bound() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn random_bytes_close_only_their_connection() {
+async fn s_23_random_bytes_close_only_their_connection() {
     let rig = Rig::start();
     let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
     for _ in 0..100 {

@@ -92,7 +92,7 @@ impl Command {
 
     /// Adds one extension field.
     #[must_use]
-    pub fn with_field(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub fn with_field(mut self, name: &'static str, value: impl AsRef<str>) -> Self {
         self.ext_fields.get_or_insert_default().insert(name, value);
         self
     }

@@ -1,6 +1,6 @@
 //! The extension fields of a header: ordered pairs of texts.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
 /// Name and value pairs of one header, in the order in which they were written.
 ///
@@ -33,17 +33,28 @@ impl ExtFields {
         Self { text: String::with_capacity(bytes), entries: Vec::with_capacity(16) }
     }
 
+    /// Bytes of memory that the fields take, room that is not used included.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.text.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
     /// Sets a field, in place of an earlier value of that name.
-    pub fn insert(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) {
-        let (name, value) = (name.into(), value.into());
-        match self.entries.iter().rposition(|entry| self.part(&entry.name) == name) {
-            Some(at) => {
-                let value = self.store(&value);
-                if let Some(entry) = self.entries.get_mut(at) {
-                    entry.value = value;
-                }
-            }
-            None => self.push(&name, &value),
+    pub fn insert(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
+        self.insert_with(name.as_ref(), |text| text.push_str(value.as_ref()));
+    }
+
+    /// As [`ExtFields::insert`], with a value that is written where it is kept. `write` only
+    /// appends.
+    pub(crate) fn insert_with(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        let known = self.entries.iter().rposition(|entry| self.is(&entry.name, name));
+        let name = if known.is_some() { 0..0 } else { self.store(name) };
+        let start = self.text.len();
+        write(&mut self.text);
+        let value = start..self.text.len();
+        match known.and_then(|at| self.entries.get_mut(at)) {
+            Some(entry) => entry.value = value,
+            None => self.entries.push(Entry { name, value }),
         }
     }
 
@@ -57,6 +68,13 @@ impl ExtFields {
         let start = self.text.len();
         self.text.push_str(text);
         start..self.text.len()
+    }
+
+    /// Whether the text of a range is this one. Bytes are compared: nothing is cut out of the text,
+    /// so that no boundary of a letter has to be looked for.
+    fn is(&self, range: &Range<usize>, wanted: &str) -> bool {
+        range.len() == wanted.len()
+            && self.text.as_bytes().get(range.clone()) == Some(wanted.as_bytes())
     }
 
     fn part(&self, range: &Range<usize>) -> &str {
@@ -75,7 +93,7 @@ impl ExtFields {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries
             .iter()
-            .rfind(|entry| self.part(&entry.name) == name)
+            .rfind(|entry| self.is(&entry.name, name))
             .map(|entry| self.part(&entry.value))
     }
 

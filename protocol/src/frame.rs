@@ -16,8 +16,12 @@ use crate::{Command, HeaderEncoding, code, command::flag};
 /// Java's default limit on a whole frame, its length field included.
 pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
 
-/// The header length field has 24 bits.
-const MAX_HEADER: usize = 0x00FF_FFFF;
+/// Longest header that is read, in bytes. Java's longest are those of sends, whose properties have
+/// at most 32 KiB; escaped as JSON they have six times as much.
+pub const HEADER_LIMIT: usize = 1 << 20;
+
+/// Most extension fields that are read. Java's largest headers have some thirty.
+pub const FIELD_LIMIT: usize = 512;
 
 /// Why a frame cannot be read. The connection is beyond repair: it has to be closed.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
@@ -44,6 +48,14 @@ pub enum FrameError {
         /// Bytes of the frame after the header length field.
         frame: usize,
     },
+    /// The header is longer than any sound one.
+    #[error(
+        "header of {0} bytes exceeds the limit of {HEADER_LIMIT}: put large values into the body"
+    )]
+    HeaderTooLarge(usize),
+    /// The header has more fields than any sound one.
+    #[error("header has more than {FIELD_LIMIT} fields")]
+    TooManyFields,
     /// The JSON header cannot be read.
     #[error("JSON header: {0}")]
     Json(String),
@@ -115,6 +127,9 @@ fn peek(
     if header > length - 4 {
         return Err(FrameError::HeaderLength { header, frame: length - 4 });
     }
+    if header > HEADER_LIMIT {
+        return Err(FrameError::HeaderTooLarge(header));
+    }
     Ok(Some((length, encoding, header)))
 }
 
@@ -133,8 +148,8 @@ pub fn encode_head(command: &Command, out: &mut BytesMut) {
     out.reserve(256);
     out.put_u64(0);
     let encoding = encode_header(command, out);
-    if out.len() - start - 8 > MAX_HEADER {
-        // No receiver could read it; say so instead of sending a broken stream.
+    if out.len() - start - 8 > HEADER_LIMIT {
+        // Not every receiver could read it; say so instead of sending a broken stream.
         out.truncate(start);
         return encode_head(&too_large(command), out);
     }
@@ -170,7 +185,7 @@ fn too_large(command: &Command) -> Command {
     };
     Command {
         code,
-        remark: Some(format!("header exceeds {MAX_HEADER} bytes")),
+        remark: Some(format!("header exceeds {HEADER_LIMIT} bytes")),
         ext_fields: None,
         ..command.clone()
     }

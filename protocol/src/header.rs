@@ -64,7 +64,16 @@ pub(crate) trait Scalar: Sized {
 
     fn parse(text: &str) -> Option<Self>;
 
-    fn text(&self) -> String;
+    /// Appends the value as text.
+    fn put(&self, out: &mut String);
+}
+
+/// Appends a number. Writing to a `String` cannot fail.
+fn put_shown(value: impl std::fmt::Display, out: &mut String) {
+    use std::fmt::Write;
+    if write!(out, "{value}").is_err() {
+        debug_assert!(false, "a String takes every text");
+    }
 }
 
 impl Scalar for String {
@@ -75,8 +84,8 @@ impl Scalar for String {
         Some(text.to_owned())
     }
 
-    fn text(&self) -> String {
-        self.clone()
+    fn put(&self, out: &mut String) {
+        out.push_str(self);
     }
 }
 
@@ -87,8 +96,8 @@ impl Scalar for i32 {
         text.parse().ok()
     }
 
-    fn text(&self) -> String {
-        self.to_string()
+    fn put(&self, out: &mut String) {
+        put_shown(self, out);
     }
 }
 
@@ -99,8 +108,8 @@ impl Scalar for i64 {
         text.parse().ok()
     }
 
-    fn text(&self) -> String {
-        self.to_string()
+    fn put(&self, out: &mut String) {
+        put_shown(self, out);
     }
 }
 
@@ -112,8 +121,8 @@ impl Scalar for bool {
         Some(text.eq_ignore_ascii_case("true"))
     }
 
-    fn text(&self) -> String {
-        self.to_string()
+    fn put(&self, out: &mut String) {
+        out.push_str(if *self { "true" } else { "false" });
     }
 }
 
@@ -130,7 +139,7 @@ impl<T: Scalar> Field for T {
     }
 
     fn write(&self, fields: &mut ExtFields, name: &'static str) {
-        fields.insert(name, self.text());
+        fields.insert_with(name, |out| self.put(out));
     }
 }
 
@@ -152,7 +161,7 @@ impl<T: Scalar> Field for Option<T> {
 
     fn write(&self, fields: &mut ExtFields, name: &'static str) {
         if let Some(value) = self {
-            fields.insert(name, value.text());
+            fields.insert_with(name, |out| value.put(out));
         }
     }
 }

@@ -9,6 +9,17 @@ pub enum PropertiesError {
     Unicode(usize),
 }
 
+/// A pair with the place where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Number of its first line, from 1 on.
+    pub line: usize,
+    /// The name, without escapes.
+    pub name: String,
+    /// The value, without escapes but with the blanks at its end, as Java reads it.
+    pub value: String,
+}
+
 /// Reads names and values in order; a repeated name is given each time it occurs, and the last one
 /// counts. A byte order mark and line ends of any kind are passed over; blanks before a name,
 /// around its separator and before a continued line are not part of anything.
@@ -16,14 +27,23 @@ pub enum PropertiesError {
 /// # Errors
 /// An escape is broken.
 pub fn parse(text: &str) -> Result<Vec<(String, String)>, PropertiesError> {
-    let mut pairs = Vec::new();
+    let entries = parse_entries(text)?;
+    Ok(entries.into_iter().map(|entry| (entry.name, entry.value)).collect())
+}
+
+/// As [`parse`], with the line of each pair.
+///
+/// # Errors
+/// An escape is broken.
+pub fn parse_entries(text: &str) -> Result<Vec<Entry>, PropertiesError> {
+    let mut entries = Vec::new();
     let mut lines = Lines { rest: text.strip_prefix('\u{feff}').unwrap_or(text), number: 0 };
-    while let Some((number, line)) = lines.next_logical() {
-        let (name, value) = split(&line);
-        let unescape = |text| unescape(text).ok_or(PropertiesError::Unicode(number));
-        pairs.push((unescape(name)?, unescape(value)?));
+    while let Some((line, whole)) = lines.next_logical() {
+        let (name, value) = split(&whole);
+        let unescape = |text| unescape(text).ok_or(PropertiesError::Unicode(line));
+        entries.push(Entry { line, name: unescape(name)?, value: unescape(value)? });
     }
-    Ok(pairs)
+    Ok(entries)
 }
 
 /// Writes `name=value` lines that [`parse`] and Java read back to the same pairs.
@@ -198,6 +218,14 @@ mod tests {
             ("voteLeader", "n2"),
         ]);
         assert_eq!(pairs(text), expected);
+    }
+
+    #[test]
+    fn a_pair_is_found_at_its_first_line() {
+        let entries = parse_entries("\u{feff}# x\r\na=1\n\nb=2,\\\n  3 \nc=4").unwrap();
+        let seen: Vec<_> =
+            entries.iter().map(|entry| (entry.line, &*entry.name, &*entry.value)).collect();
+        assert_eq!(seen, [(2, "a", "1"), (4, "b", "2,3 "), (6, "c", "4")]);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub const V4_9_4: i32 = 401;
 pub const V5_0_0: i32 = 413;
 /// Later clients understand `GO_AWAY`.
 pub const V5_3_1: i32 = 475;
+/// The last version whose slaves take each attribute of a topic for a change of it.
+pub const V5_3_3: i32 = 479;
 /// The version whose clients and brokers we were measured against.
 pub const V5_5_0: i32 = 513;
 

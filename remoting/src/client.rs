@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use protocol::{Command, code};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::Instant;
+use tracing::{debug, warn};
 
 use crate::connection::Connection;
 use crate::driver::drive;
@@ -16,6 +18,7 @@ use crate::error::CallError;
 use crate::handler::Handler;
 use crate::limits::Limits;
 use crate::responder::Responder;
+use crate::tls::TlsClient;
 
 /// Bounds of a client, and who serves the requests that servers send to it.
 #[derive(Clone)]
@@ -27,11 +30,18 @@ pub struct ClientOptions {
     pub connect_timeout: Duration,
     /// Serves requests that come from servers; without it they are answered as unsupported.
     pub handler: Option<Arc<dyn Handler>>,
+    /// TLS on every connection; without it all are plain. Java: `tls.enable`.
+    pub tls: Option<Arc<TlsClient>>,
 }
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        Self { limits: Limits::default(), connect_timeout: Duration::from_secs(3), handler: None }
+        Self {
+            limits: Limits::default(),
+            connect_timeout: Duration::from_secs(3),
+            handler: None,
+            tls: None,
+        }
     }
 }
 
@@ -197,20 +207,40 @@ impl Client {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for target in lookup_host((host, port)).await? {
             match TcpStream::connect(target).await {
-                Ok(stream) => return self.adopt(stream),
+                Ok(stream) => return self.adopt(stream, host).await,
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    fn adopt(&self, stream: TcpStream) -> io::Result<Arc<Connection>> {
+    async fn adopt(&self, stream: TcpStream, host: &str) -> io::Result<Arc<Connection>> {
         stream.set_nodelay(true)?;
         let limits = self.options.limits.clone();
-        let connection = Connection::new(stream.peer_addr()?, stream.local_addr()?, limits.clone());
-        let handler = Arc::clone(&self.handler);
-        tokio::spawn(drive(stream, Arc::clone(&connection), limits, handler));
+        let connection = Connection::new(stream.peer_addr()?, stream.local_addr()?, limits);
+        match &self.options.tls {
+            Some(tls) => self.run(Box::new(tls.connect(host, stream).await?), &connection),
+            None => self.run(stream, &connection),
+        }
         Ok(connection)
+    }
+
+    /// Drives a connection in a task of its own.
+    fn run<S>(&self, stream: S, connection: &Arc<Connection>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (limits, handler) = (self.options.limits.clone(), Arc::clone(&self.handler));
+        let connection = Arc::clone(connection);
+        tokio::spawn(async move {
+            let reason = drive(stream, &connection, limits, &handler).await;
+            let (peer, id) = (connection.remote_addr(), connection.id());
+            if reason.is_ordinary() {
+                debug!(%peer, id, %reason, "connection closed");
+            } else {
+                warn!(%peer, id, %reason, "connection closed");
+            }
+        });
     }
 
     fn slot(&self, address: &str) -> Option<Arc<Slot>> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use protocol::Command;
@@ -21,6 +21,8 @@ pub struct Connection {
     local: SocketAddr,
     outbox: Outbox,
     pending: Arc<PendingCalls>,
+    /// Bytes that the budget counts for it.
+    held: AtomicUsize,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -33,6 +35,7 @@ impl Connection {
             local,
             pending: PendingCalls::new(limits.max_pending_calls),
             outbox: Outbox::new(limits),
+            held: AtomicUsize::new(0),
         })
     }
 
@@ -103,6 +106,16 @@ impl Connection {
 
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.outbox
+    }
+
+    pub(crate) fn held(&self) -> &AtomicUsize {
+        &self.held
+    }
+
+    /// Closes the connection because all connections together hold too much.
+    pub(crate) fn close_for_memory(&self, bytes: usize) {
+        tracing::debug!(peer = %self.remote, bytes, "closed for the memory that it holds");
+        self.outbox.advance(Phase::Greedy);
     }
 
     /// Writes what is queued, then closes.

@@ -6,18 +6,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use protocol::Command;
+use protocol::{Command, code};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep as Timer, sleep_until};
-use tracing::{debug, error, warn};
+use tracing::error;
 
+use crate::budget::Budget;
 use crate::connection::Connection;
 use crate::error::CloseReason;
 use crate::handler::Handler;
 use crate::limits::Limits;
 use crate::outbox::{Phase, Sleep};
 use crate::reader::Reader;
-use crate::responder::Responder;
+use crate::responder::{Responder, held_bytes};
 use crate::writer::Writer;
 
 /// Frames that are served before their answers are written.
@@ -25,24 +26,21 @@ const FRAMES_PER_BURST: usize = 512;
 /// Bursts that are served before other tasks get their turn.
 const BURSTS_PER_TURN: usize = 8;
 
-/// Drives a connection to its end, with the handler told of its begin and end.
+/// Drives a connection to its end, with the handler told of its begin and end; gives why it ended.
 pub(crate) async fn drive<S>(
     stream: S,
-    connection: Arc<Connection>,
+    connection: &Arc<Connection>,
     limits: Limits,
-    handler: Arc<dyn Handler>,
-) where
+    handler: &Arc<dyn Handler>,
+) -> CloseReason
+where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    guarded(&connection, "opened", || handler.opened(&connection));
-    let reason = Driver::new(stream, &connection, limits, &handler).await;
+    guarded(connection, "opened", || handler.opened(connection));
+    let reason = Driver::new(stream, connection, limits, handler).await;
     connection.ended();
-    if reason.is_ordinary() {
-        debug!(peer = %connection.remote_addr(), id = connection.id(), %reason, "connection closed");
-    } else {
-        warn!(peer = %connection.remote_addr(), id = connection.id(), %reason, "connection closed");
-    }
-    guarded(&connection, "closed", || handler.closed(&connection));
+    guarded(connection, "closed", || handler.closed(connection));
+    reason
 }
 
 struct Driver<'a, S> {
@@ -56,6 +54,10 @@ struct Driver<'a, S> {
     /// When the timer will fire; `None` when it is not set.
     armed: Option<Instant>,
     last_byte: Instant,
+    /// What the budget counts for this connection.
+    settled: usize,
+    /// What the outbox held when it was last looked at.
+    outbox_bytes: usize,
 }
 
 /// Where reading stopped.
@@ -88,6 +90,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
             timer: Box::pin(sleep_until(now + limits.idle)),
             armed: None,
             last_byte: now,
+            settled: 0,
+            outbox_bytes: 0,
             limits,
         }
     }
@@ -95,7 +99,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
     /// One burst; `true` when the task may sleep.
     fn turn(&mut self, context: &mut Context<'_>) -> Result<bool, CloseReason> {
         let now = Instant::now();
-        let (phase, may_read) = self.connection.outbox().begin();
+        let (phase, may_read, outbox_bytes) = self.connection.outbox().begin();
+        self.outbox_bytes = outbox_bytes;
+        self.settle();
         let stop = match phase {
             Phase::Open if may_read => self.read_burst(context, now)?,
             Phase::Open => {
@@ -104,6 +110,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
             }
             Phase::Draining => ReadStop::Blocked,
             Phase::Closing | Phase::Closed => return Err(CloseReason::Requested),
+            Phase::Greedy => return Err(CloseReason::Greedy(self.settled)),
             Phase::Overflowed => {
                 return Err(CloseReason::OutboxFull(self.limits.outbox_limit_bytes));
             }
@@ -124,7 +131,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
             return Ok(false);
         }
         let sleep = Sleep { phase, write_blocked, read_paused: stop == ReadStop::Paused };
-        Ok(outbox.sleep(context.waker(), sleep))
+        let (may_sleep, held) = outbox.sleep(context.waker(), sleep);
+        self.outbox_bytes = held;
+        // Where this makes the connection the greediest, its close wakes it at once.
+        self.settle();
+        Ok(may_sleep)
     }
 
     fn read_burst(
@@ -147,7 +158,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
             match self.reader.fill(&mut self.stream, context) {
                 Poll::Pending => return Ok(ReadStop::Blocked),
                 Poll::Ready(Ok(0)) => return Ok(ReadStop::End),
-                Poll::Ready(Ok(_count)) => self.last_byte = now,
+                Poll::Ready(Ok(_count)) => {
+                    self.last_byte = now;
+                    self.settle();
+                }
                 Poll::Ready(Err(reason)) => return Err(reason),
             }
         }
@@ -159,9 +173,17 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
             self.connection.complete(command);
             return true;
         }
-        let may_read = self.connection.outbox().admit(command.body.len());
+        let may_read = self.connection.outbox().admit(held_bytes(&command));
         let code = command.code;
         let responder = Responder::new(self.connection, &command);
+        if let Some(budget) = &self.limits.budget
+            && budget.is_exceeded()
+            && !command.body.is_empty()
+        {
+            budget.relieve();
+            responder.send(busy(&command, budget.limit()));
+            return may_read;
+        }
         let served = catch_unwind(AssertUnwindSafe(|| {
             self.handler.handle(self.connection, command, responder);
         }));
@@ -169,6 +191,16 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
             error!(peer = %self.connection.remote_addr(), code, "the handler of a request panicked");
         }
         may_read
+    }
+
+    /// Tells the budget what this connection holds, where that has changed by much.
+    fn settle(&mut self) {
+        let Some(budget) = &self.limits.budget else { return };
+        let held = self.outbox_bytes + self.reader.capacity();
+        if held.abs_diff(self.settled) >= Budget::GRAIN {
+            budget.settle(self.connection, self.settled, held);
+            self.settled = held;
+        }
     }
 
     /// Fails when a deadline has passed, and sets the timer to the next one.
@@ -209,6 +241,21 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Driver<'a, S> {
         }
         next
     }
+}
+
+impl<S> Drop for Driver<'_, S> {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.limits.budget {
+            budget.settle(self.connection, self.settled, 0);
+        }
+    }
+}
+
+/// The answer to a request for which there is no memory.
+fn busy(request: &Command, limit: usize) -> Command {
+    request.response(code::response::SYSTEM_BUSY).with_remark(format!(
+        "[OVERLOAD]system busy: connections hold more than {limit} bytes; send again later"
+    ))
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Future for Driver<'_, S> {

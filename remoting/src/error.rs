@@ -87,8 +87,24 @@ pub enum CloseReason {
     #[error("undecodable frame: {0}")]
     BadFrame(FrameError),
     /// The first byte was that of a TLS hello.
-    #[error("the peer began with a TLS hello, and TLS is not offered here; set tls.enable=false")]
+    #[error(
+        "the peer began with a TLS hello, and TLS is not offered here: set tls.server.certPath and tls.server.keyPath, or tls.enable=false at the peer"
+    )]
     TlsHello,
+    /// The first byte was not that of a TLS hello, and plain connections are refused.
+    #[error(
+        "the peer does not use TLS, and tls.server.mode is enforcing: set tls.enable=true at it"
+    )]
+    PlainRefused,
+    /// The TLS handshake failed.
+    #[error("TLS handshake: {0}")]
+    Handshake(String),
+    /// The first byte, or the end of the handshake, did not come in time.
+    #[error("no first byte or no end of the TLS handshake within {} ms", .0.as_millis())]
+    SlowHandshake(Duration),
+    /// All connections together held too much, and this one the most.
+    #[error("connections held more than their budget, and this one {0} bytes of it")]
+    Greedy(usize),
     /// The socket failed.
     #[error("socket: {0}")]
     Io(#[from] io::Error),
@@ -104,6 +120,8 @@ impl CloseReason {
                 io::ErrorKind::ConnectionReset
                     | io::ErrorKind::BrokenPipe
                     | io::ErrorKind::ConnectionAborted
+                    // A TLS peer that closes without the word of farewell, as most do.
+                    | io::ErrorKind::UnexpectedEof
             ),
             _ => false,
         }

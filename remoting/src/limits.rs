@@ -1,6 +1,9 @@
 //! The bounds of one connection.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::budget::Budget;
 
 /// Bounds and deadlines of one connection, on either side.
 ///
@@ -22,7 +25,7 @@ pub struct Limits {
     /// are answered, and so do the answers that lie behind the next request. Waiting pulls count,
     /// so it bounds the queues that one client may hold open.
     pub max_in_flight: usize,
-    /// Bytes of body of those requests. At the bound, reading stops as well.
+    /// Bytes of those requests, body and header fields. At the bound, reading stops as well.
     pub max_in_flight_bytes: usize,
     /// Queued bytes of answers to the peer above which its requests are no longer read (Java: the
     /// high-water mark of a channel that is not writable).
@@ -32,6 +35,8 @@ pub struct Limits {
     /// Calls to the peer that wait for their answer. One more is refused. Java:
     /// `clientAsyncSemaphoreValue`.
     pub max_pending_calls: usize,
+    /// Bytes that all connections with this budget may hold together.
+    pub budget: Option<Arc<Budget>>,
 }
 
 impl Default for Limits {
@@ -46,6 +51,7 @@ impl Default for Limits {
             outbox_pause_bytes: 4 * MIB,
             outbox_limit_bytes: 256 * MIB,
             max_pending_calls: 65_535,
+            budget: None,
         }
     }
 }

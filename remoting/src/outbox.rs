@@ -53,6 +53,8 @@ pub(crate) enum Phase {
     Closing,
     /// To be closed at once, because the outbox is over its limit.
     Overflowed,
+    /// To be closed at once, because all connections together hold too much and this one the most.
+    Greedy,
     /// The driver has ended.
     Closed,
 }
@@ -82,20 +84,20 @@ impl Outbox {
     }
 
     /// Counts a request as in flight; `true` when more may be read.
-    pub(crate) fn admit(&self, body_bytes: usize) -> bool {
+    pub(crate) fn admit(&self, held_bytes: usize) -> bool {
         let mut state = self.lock();
         state.in_flight += 1;
-        state.in_flight_bytes += body_bytes;
+        state.in_flight_bytes += held_bytes;
         state.may_read(&self.limits)
     }
 
     /// Ends a request, with its answer where there is one, and wakes the driver if it has
     /// something to do.
-    pub(crate) fn finish(&self, body_bytes: usize, answer: Option<Command>) {
+    pub(crate) fn finish(&self, held_bytes: usize, answer: Option<Command>) {
         let waker = {
             let mut state = self.lock();
             let was_paused = !state.may_read(&self.limits);
-            state.finish(body_bytes);
+            state.finish(held_bytes);
             let answered = answer.is_some();
             if let Some(answer) = answer {
                 state.push(answer, &self.limits);
@@ -106,9 +108,9 @@ impl Outbox {
     }
 
     /// Ends a request without waking the driver; `true` when the caller owes a [`Self::flush`].
-    pub(crate) fn finish_unflushed(&self, body_bytes: usize, answer: Command) -> bool {
+    pub(crate) fn finish_unflushed(&self, held_bytes: usize, answer: Command) -> bool {
         let mut state = self.lock();
-        state.finish(body_bytes);
+        state.finish(held_bytes);
         state.push(answer, &self.limits);
         !std::mem::replace(&mut state.flush_owed, true)
     }
@@ -138,11 +140,12 @@ impl Outbox {
         wake(waker);
     }
 
-    /// The driver is awake: pushes need not wake it. Tells the phase and whether it may read.
-    pub(crate) fn begin(&self) -> (Phase, bool) {
+    /// The driver is awake: pushes need not wake it. Tells the phase, whether it may read, and the
+    /// bytes that requests in flight and queued frames hold.
+    pub(crate) fn begin(&self) -> (Phase, bool, usize) {
         let mut state = self.lock();
         state.waker = None;
-        (state.phase, state.may_read(&self.limits))
+        (state.phase, state.may_read(&self.limits), state.held())
     }
 
     /// Takes everything that is queued.
@@ -158,16 +161,18 @@ impl Outbox {
         state.queued.answers = state.queued.answers.saturating_sub(cost.answers);
     }
 
-    /// Registers the driver's waker; `false` when there is something to do at once.
-    pub(crate) fn sleep(&self, waker: &Waker, sleep: Sleep) -> bool {
+    /// Registers the driver's waker; `false` when there is something to do at once. Tells the held
+    /// bytes, too.
+    pub(crate) fn sleep(&self, waker: &Waker, sleep: Sleep) -> (bool, usize) {
         let mut state = self.lock();
         let to_write = !state.queue.is_empty() && !sleep.write_blocked;
         let to_read = sleep.read_paused && state.may_read(&self.limits);
+        let held = state.held();
         if to_write || to_read || state.phase != sleep.phase {
-            return false;
+            return (false, held);
         }
         state.waker = Some(waker.clone());
-        true
+        (true, held)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -199,9 +204,14 @@ impl State {
         true
     }
 
-    fn finish(&mut self, body_bytes: usize) {
+    fn finish(&mut self, held_bytes: usize) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(body_bytes);
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(held_bytes);
+    }
+
+    /// Bytes of requests in flight and of queued frames.
+    fn held(&self) -> usize {
+        self.in_flight_bytes + self.queued.total
     }
 
     fn may_read(&self, limits: &Limits) -> bool {

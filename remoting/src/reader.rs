@@ -12,14 +12,12 @@ use tokio_util::io::poll_read_buf;
 
 use crate::codec::{CodecError, FrameCodec};
 use crate::error::CloseReason;
+use crate::tls;
 
 /// Smallest and largest room that is offered to one read. The room follows what reads bring, so
 /// that an idle connection costs little and a busy one few system calls.
 const SMALLEST_READ: usize = 4 << 10;
 const LARGEST_READ: usize = 256 << 10;
-
-/// First byte of a TLS hello. As a length it would claim more than 369 MB.
-const TLS_HELLO: u8 = 0x16;
 
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -81,7 +79,8 @@ impl Reader {
         }
         if !self.begun && count > 0 {
             self.begun = true;
-            if self.buffer.first() == Some(&TLS_HELLO) {
+            // Within TLS this byte is one of a frame, which never begins so either.
+            if self.buffer.first() == Some(&tls::HELLO) {
                 return Poll::Ready(Err(CloseReason::TlsHello));
             }
         }
@@ -98,7 +97,7 @@ impl Reader {
         self.partial_since
     }
 
-    #[cfg(test)]
+    /// Bytes that the buffer takes.
     pub(crate) fn capacity(&self) -> usize {
         self.buffer.capacity()
     }

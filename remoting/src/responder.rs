@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use protocol::{Command, HeaderEncoding, code, flag};
+use protocol::{Command, ExtFields, HeaderEncoding, code, flag};
 use tracing::debug;
 
 use crate::connection::Connection;
@@ -19,8 +19,14 @@ pub struct Responder {
     code: i32,
     encoding: HeaderEncoding,
     oneway: bool,
-    body_bytes: usize,
+    held_bytes: usize,
     done: bool,
+}
+
+/// Bytes that a request holds until it is answered: its body, and the fields of its header, which a
+/// waiting pull keeps as well.
+pub(crate) fn held_bytes(request: &Command) -> usize {
+    request.body.len() + request.ext_fields.as_ref().map_or(0, ExtFields::held_bytes)
 }
 
 impl Responder {
@@ -31,7 +37,7 @@ impl Responder {
             code: request.code,
             encoding: request.encoding,
             oneway: request.is_oneway(),
-            body_bytes: request.body.len(),
+            held_bytes: held_bytes(request),
             done: false,
         }
     }
@@ -40,7 +46,7 @@ impl Responder {
     /// a oneway request it is dropped, as Java does.
     pub fn send(mut self, response: Command) {
         let answer = self.finish(response);
-        self.connection.outbox().finish(self.body_bytes, answer);
+        self.connection.outbox().finish(self.held_bytes, answer);
     }
 
     /// Queues the answer without waking the connection. The [`Flush`] wakes it when dropped; there
@@ -50,10 +56,10 @@ impl Responder {
             Some(answer) => self
                 .connection
                 .outbox()
-                .finish_unflushed(self.body_bytes, answer)
+                .finish_unflushed(self.held_bytes, answer)
                 .then(|| Flush { connection: Arc::clone(&self.connection) }),
             None => {
-                self.connection.outbox().finish(self.body_bytes, None);
+                self.connection.outbox().finish(self.held_bytes, None);
                 None
             }
         }
@@ -62,7 +68,7 @@ impl Responder {
     /// Ends the request without an answer, for the few requests that Java leaves unanswered.
     pub fn leave_unanswered(mut self) {
         self.done = true;
-        self.connection.outbox().finish(self.body_bytes, None);
+        self.connection.outbox().finish(self.held_bytes, None);
     }
 
     /// Whether the request wants no answer.
@@ -103,7 +109,7 @@ impl Drop for Responder {
             self.code
         ));
         let answer = self.finish(response);
-        self.connection.outbox().finish(self.body_bytes, answer);
+        self.connection.outbox().finish(self.held_bytes, answer);
     }
 }
 

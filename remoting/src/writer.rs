@@ -42,8 +42,17 @@ impl Writer {
         let mut total = 0;
         loop {
             if self.pieces.is_empty() && !self.gather(outbox) {
-                self.blocked_since = None;
-                return flush(stream, context).map(|()| total);
+                // A stream that buffers (TLS) may still hold bytes that the socket does not take.
+                match Pin::new(stream).poll_flush(context) {
+                    Poll::Ready(flushed) => {
+                        self.blocked_since = None;
+                        return flushed.map(|()| total);
+                    }
+                    Poll::Pending => {
+                        self.blocked_since.get_or_insert_with(Instant::now);
+                        return Ok(total);
+                    }
+                }
             }
             match self.write_pieces(stream, context) {
                 Poll::Ready(Ok(count)) => {
@@ -128,13 +137,5 @@ impl Writer {
             count -= piece.len();
             self.pieces.pop_front();
         }
-    }
-}
-
-/// A stream that buffers (TLS) is flushed; one that cannot finish now is asked again next time.
-fn flush<S: AsyncWrite + Unpin>(stream: &mut S, context: &mut Context<'_>) -> io::Result<()> {
-    match Pin::new(stream).poll_flush(context) {
-        Poll::Ready(result) => result,
-        Poll::Pending => Ok(()),
     }
 }

@@ -39,6 +39,7 @@ struct State(Mutex<Tables>);
 struct Tables {
     topics: Vec<String>,
     queue_count: i32,
+    broker_id: i64,
     address: String,
     queues: HashMap<Place, Vec<Bytes>>,
     offsets: HashMap<String, BTreeMap<Place, i64>>,
@@ -47,6 +48,8 @@ struct Tables {
     refusals: VecDeque<i32>,
     attempts: Vec<(i32, String)>,
     unregistered: Vec<String>,
+    /// Questions for routes that are never answered; `None` where they are.
+    unanswered: Option<Vec<Responder>>,
 }
 
 impl Fake {
@@ -66,6 +69,16 @@ impl Fake {
 
     pub(super) fn address(&self) -> String {
         self.server.local_addr().to_string()
+    }
+
+    /// Whether name servers list it as master, or as a slave.
+    pub(super) fn leads(&self, leads: bool) {
+        self.state.lock().broker_id = if leads { 0 } else { 1 };
+    }
+
+    /// As name server, it takes questions for routes and answers none from now on.
+    pub(super) fn knows_no_routes(&self) {
+        self.state.lock().unanswered = Some(Vec::new());
     }
 
     /// The next sends are refused with these codes.
@@ -99,6 +112,12 @@ impl State {
 impl Handler for State {
     fn handle(&self, connection: &Arc<Connection>, request: Command, responder: Responder) {
         let mut tables = self.lock();
+        if request.code == request::GET_ROUTEINFO_BY_TOPIC
+            && let Some(unanswered) = tables.unanswered.as_mut()
+        {
+            unanswered.push(responder);
+            return;
+        }
         let answer = match request.code {
             request::GET_ROUTEINFO_BY_TOPIC => tables.route(&request),
             request::SEND_MESSAGE_V2 | request::SEND_BATCH_MESSAGE => tables.send(&request),
@@ -152,7 +171,7 @@ impl Tables {
             broker_datas: vec![BrokerData {
                 cluster: "c".to_owned(),
                 broker_name: "b".to_owned(),
-                broker_addrs: [(0, self.address.clone())].into_iter().collect(),
+                broker_addrs: [(self.broker_id, self.address.clone())].into_iter().collect(),
                 ..BrokerData::default()
             }],
             ..TopicRouteData::default()

@@ -72,6 +72,33 @@ pub(super) static KEYS: &[Key] = &[
         get: |options| options.idle.as_secs().to_string(),
         set: |options, value| seconds(value).map(|idle| options.idle = idle),
     },
+    Key {
+        name: "maxConnections",
+        hot: false,
+        get: |options| options.max_connections.to_string(),
+        set: |options, value| count(value).map(|most| options.max_connections = most),
+    },
+    Key {
+        name: "maxConnectionsOfAddress",
+        hot: false,
+        get: |options| options.max_connections_of_address.to_string(),
+        set: |options, value| count(value).map(|most| options.max_connections_of_address = most),
+    },
+    Key {
+        name: "updateConfigFromAnywhere",
+        hot: false,
+        get: |options| options.update_from_anywhere.to_string(),
+        set: |options, value| boolean(value).map(|all| options.update_from_anywhere = all),
+    },
+    Key {
+        name: "tls.config.file",
+        hot: false,
+        get: |options| options.tls_file.display().to_string(),
+        set: |options, value| {
+            options.tls_file = PathBuf::from(value);
+            Ok(())
+        },
+    },
     switch!("orderMessageEnable", order_message_enable),
     switch!("returnOrderTopicConfigToBroker", return_order_topic_config),
     switch!("enableAllTopicList", enable_all_topic_list),
@@ -142,6 +169,11 @@ pub(super) const NO_EFFECT: &[&str] = &[
     "useEpollNativeSelector",
 ];
 
+/// Those of them that name what Java's name server runs, writes or lets through
+/// (CVE-2023-37582): no request changes them, with effect or without.
+pub(super) const NEVER_CHANGED: &[&str] =
+    &["rocketmqHome", "productEnvName", "configStorePath", "configBlackList"];
+
 const MILLIS: &str = "milliseconds, 100 to 600000";
 
 fn boolean(value: &str) -> Result<bool, Cause> {
@@ -149,6 +181,14 @@ fn boolean(value: &str) -> Result<bool, Cause> {
         _ if value.eq_ignore_ascii_case("true") => Ok(true),
         _ if value.eq_ignore_ascii_case("false") => Ok(false),
         _ => Err(Cause::Allowed("true or false")),
+    }
+}
+
+fn count(value: &str) -> Result<usize, Cause> {
+    let allowed = "connections, 1 to 1000000";
+    match parsed(value, allowed)? {
+        count @ 1..=1_000_000 => Ok(count),
+        _ => Err(Cause::Allowed(allowed)),
     }
 }
 

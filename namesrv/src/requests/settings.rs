@@ -10,9 +10,10 @@ use crate::core::{Call, Core};
 impl From<ConfigError> for Rejection {
     fn from(error: ConfigError) -> Self {
         let code = match &error {
-            ConfigError::Syntax(_) | ConfigError::Value { .. } | ConfigError::Refused { .. } => {
-                response::SYSTEM_ERROR
-            }
+            ConfigError::Syntax(_)
+            | ConfigError::Value { .. }
+            | ConfigError::Refused { .. }
+            | ConfigError::Tls(_) => response::SYSTEM_ERROR,
             ConfigError::Unknown(_) | ConfigError::Fixed(_) => response::NO_PERMISSION,
         };
         Self::new(code, error.to_string())
@@ -26,7 +27,6 @@ pub(super) fn update(core: &Core, call: &Call<'_>) -> Answer {
     let pairs = properties_text::parse(&text).map_err(ConfigError::from)?;
     let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     core.options(|options| options.change(pairs))?;
-    tracing::info!("the configuration was changed by a request");
     Ok(success(call))
 }
 

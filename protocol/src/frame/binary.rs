@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::FrameError;
+use super::{FIELD_LIMIT, FrameError};
 use crate::{Command, ExtFields, HeaderEncoding, Language};
 
 /// Reads a header. A text of length zero is absent, as in Java.
@@ -38,7 +38,12 @@ pub(super) fn decode(header: &[u8]) -> Result<Command, FrameError> {
 /// Reads the block of pairs. A pair without name or value is absent.
 fn fields(mut block: &[u8]) -> Result<ExtFields, FrameError> {
     let mut fields = ExtFields::with_capacity(block.len());
+    let mut count = 0;
     while !block.is_empty() {
+        count += 1;
+        if count > FIELD_LIMIT {
+            return Err(FrameError::TooManyFields);
+        }
         let length = block.try_get_u16().map_err(|_short| FrameError::Binary("extFields name"))?;
         let name = take(&mut block, length.into(), "extFields name")?;
         let value = long(&mut block, "extFields value")?;

@@ -8,7 +8,7 @@ use serde::{
     de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor, value},
 };
 
-use super::FrameError;
+use super::{FIELD_LIMIT, FrameError};
 use crate::{Command, ExtFields, HeaderEncoding, Language, json};
 
 /// Reads a header. Unknown keys are skipped, of a repeated key the last value counts, and numbers,
@@ -26,7 +26,9 @@ pub(super) fn decode(header: &[u8]) -> Result<Command, FrameError> {
 }
 
 fn strict(header: &[u8]) -> serde_json::Result<Command> {
-    let mut reader = serde_json::Deserializer::from_slice(header);
+    // Checked once as a whole: a reader of bytes would check each of some thirty texts.
+    let text = std::str::from_utf8(header).map_err(de::Error::custom)?;
+    let mut reader = serde_json::Deserializer::from_str(text);
     let command = reader.deserialize_map(HeaderVisitor)?;
     reader.end()?;
     Ok(command)
@@ -91,7 +93,12 @@ impl<'de> Visitor<'de> for FieldsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
         let mut fields = ExtFields::with_capacity(512);
+        let mut count = 0;
         while let Some((name, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
+            count += 1;
+            if count > FIELD_LIMIT {
+                return Err(de::Error::custom(FrameError::TooManyFields));
+            }
             if let (Some(name), Some(value)) = (name.0, value.0) {
                 fields.push(&name, &value);
             }

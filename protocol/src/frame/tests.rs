@@ -151,10 +151,51 @@ fn what_the_binary_form_cannot_carry_goes_as_json() {
 fn a_header_beyond_24_bits_is_replaced() {
     let mut request = Command::request(14);
     request.opaque = 7;
-    let response = request.response(0).with_field("x", "y".repeat(MAX_HEADER)).with_body("b");
+    let response = request.response(0).with_field("x", "y".repeat(HEADER_LIMIT)).with_body("b");
     let mut out = BytesMut::new();
     encode(&response, &mut out);
     let back = decode(&mut out, DEFAULT_LIMIT).unwrap().unwrap();
     assert_eq!((back.code, back.opaque, back.is_response()), (1, 7, true));
     assert_eq!(back.body, "b");
+}
+
+fn with_fields(count: usize) -> String {
+    let fields: Vec<String> = (0..count).map(|n| format!(r#""k{n}":"v""#)).collect();
+    format!(r#"{{"code":10,"opaque":1,"extFields":{{{}}}}}"#, fields.join(","))
+}
+
+#[test]
+fn s_14_fields_have_a_bound_in_both_forms() {
+    let whole = decode(&mut json_frame(&with_fields(FIELD_LIMIT)), DEFAULT_LIMIT);
+    let mut command = whole.unwrap().unwrap();
+    assert_eq!(command.ext_fields.as_ref().unwrap().iter().count(), FIELD_LIMIT);
+    let error = decode(&mut json_frame(&with_fields(FIELD_LIMIT + 1)), DEFAULT_LIMIT).unwrap_err();
+    assert!(error.to_string().contains("more than 512 fields"), "{error}");
+
+    command.encoding = HeaderEncoding::RocketMq;
+    let mut out = BytesMut::new();
+    encode(&command, &mut out);
+    assert!(decode(&mut out, DEFAULT_LIMIT).is_ok());
+    let mut out = BytesMut::new();
+    encode(&command.with_field("one more", "x"), &mut out);
+    assert_eq!(decode(&mut out, DEFAULT_LIMIT), Err(FrameError::TooManyFields));
+}
+
+#[test]
+fn s_14_a_million_fields_cost_no_more_than_a_look_at_the_length() {
+    let mut frame = json_frame(&with_fields(1_000_000));
+    let begun = std::time::Instant::now();
+    assert!(matches!(decode(&mut frame, DEFAULT_LIMIT), Err(FrameError::HeaderTooLarge(_))));
+    assert!(begun.elapsed() < std::time::Duration::from_millis(500), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn s_14_deep_and_repeated_keys_are_refused_or_taken_without_recursion() {
+    let deep = format!(r#"{{"code":10,"x":{}"#, "[".repeat(500_000));
+    assert!(decode(&mut json_frame(&deep), DEFAULT_LIMIT).is_err());
+    let deep = format!(r#"{{"extFields":{{"x":{}"#, r#"{"a":"#.repeat(100_000));
+    assert!(decode(&mut json_frame(&deep), DEFAULT_LIMIT).is_err());
+    let twice = r#"{"code":10,"code":11,"extFields":{"a":"1","a":"2"}}"#;
+    let command = decode(&mut json_frame(twice), DEFAULT_LIMIT).unwrap().unwrap();
+    assert_eq!((command.code, command.field("a")), (11, Some("2")));
 }

@@ -20,11 +20,11 @@ impl Scalar for BoundaryType {
         Some(if text.eq_ignore_ascii_case("upper") { Self::Upper } else { Self::Lower })
     }
 
-    fn text(&self) -> String {
-        match self {
-            Self::Lower => "lower".to_owned(),
-            Self::Upper => "upper".to_owned(),
-        }
+    fn put(&self, out: &mut String) {
+        out.push_str(match self {
+            Self::Lower => "lower",
+            Self::Upper => "upper",
+        });
     }
 }
 

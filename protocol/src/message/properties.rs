@@ -1,6 +1,6 @@
 //! Message properties: `name 0x01 value 0x02` repeated (`MessageDecoder.java`).
 
-use std::borrow::Cow;
+use crate::ExtFields;
 
 /// Between a name and its value.
 pub const NAME_VALUE_SEPARATOR: char = '\u{1}';
@@ -9,21 +9,26 @@ pub const PROPERTY_SEPARATOR: char = '\u{2}';
 /// The longest encoded form in bytes: the record has an int16 for it.
 pub const MAX_LENGTH: usize = 32_767;
 
+/// Bytes for what a broker adds to the properties of a message.
+const SPARE: usize = 96;
+
 /// The property that carries the checksum of the record around it.
 const CRC_PAIR: &str = "__CRC32#\u{1}";
 
-/// Ordered properties of one message.
-#[derive(Debug, Clone, Default)]
+/// Ordered properties of one message. They are kept as the fields of a header are, in one text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Properties {
-    entries: Vec<(Cow<'static, str>, String)>,
+    pairs: ExtFields,
 }
 
 /// Reads the text form. Pairs with an empty name or value are dropped, as in Java; of a repeated
 /// name the last value counts.
 pub fn decode(text: &str) -> Properties {
-    let entries =
-        pairs(text).map(|(name, value)| (Cow::Owned(name.to_owned()), value.to_owned())).collect();
-    Properties { entries }
+    let mut read = ExtFields::with_capacity(text.len() + SPARE);
+    for (name, value) in pairs(text) {
+        read.push(name, value);
+    }
+    Properties { pairs: read }
 }
 
 /// Writes the text form, every pair with its separator.
@@ -70,7 +75,7 @@ impl Properties {
 
     /// The value of a property.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.entries.iter().rfind(|entry| entry.0 == name).map(|entry| entry.1.as_str())
+        self.pairs.get(name)
     }
 
     /// Whether there is such a property.
@@ -79,35 +84,28 @@ impl Properties {
     }
 
     /// Sets a property, in place of an earlier value of that name.
-    pub fn insert(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) {
-        let name = name.into();
-        let value = value.into();
-        match self.entries.iter_mut().rfind(|entry| entry.0 == name) {
-            Some(entry) => entry.1 = value,
-            None => self.entries.push((name, value)),
-        }
+    pub fn insert(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
+        self.pairs.insert(name, value);
     }
 
     /// Takes a property out and gives its value.
     pub fn remove(&mut self, name: &str) -> Option<String> {
-        let value = self.get(name).map(str::to_owned)?;
-        self.entries.retain(|entry| entry.0 != name);
-        Some(value)
+        self.pairs.remove(name)
     }
 
     /// All pairs in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.entries.iter().map(|(name, value)| (name.as_ref(), value.as_str()))
+        self.pairs.iter()
     }
 
     /// Number of pairs.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.pairs.len()
     }
 
     /// Whether there is no pair.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.pairs.is_empty()
     }
 
     /// Length in bytes of the text form.
@@ -116,23 +114,9 @@ impl Properties {
     }
 }
 
-/// Equal when the same names have the same values, in whatever order.
-impl PartialEq for Properties {
-    fn eq(&self, other: &Self) -> bool {
-        fn covers(all: &Properties, some: &Properties) -> bool {
-            some.iter().all(|(name, _)| all.get(name) == some.get(name))
-        }
-        covers(self, other) && covers(other, self)
-    }
-}
-
-impl Eq for Properties {}
-
-impl<N: Into<Cow<'static, str>>, V: Into<String>> FromIterator<(N, V)> for Properties {
+impl<N: AsRef<str>, V: AsRef<str>> FromIterator<(N, V)> for Properties {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
-        Self {
-            entries: pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        }
+        Self { pairs: pairs.into_iter().collect() }
     }
 }
 

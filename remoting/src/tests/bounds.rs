@@ -23,13 +23,13 @@ async fn a_tls_hello_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn a_frame_above_the_limit_closes_the_connection_by_its_length_alone() {
+async fn s_13_a_frame_above_the_limit_closes_the_connection_by_its_length_alone() {
     let limits = Limits { max_frame_bytes: 1024, ..Limits::default() };
     closed_without_an_answer(limits, &2048_u32.to_be_bytes()).await;
 }
 
 #[tokio::test]
-async fn a_frame_that_trickles_is_cut_off_and_others_are_not() {
+async fn s_15_a_frame_that_trickles_is_cut_off_and_others_are_not() {
     let limits = Limits { frame_deadline: Duration::from_millis(100), ..Limits::default() };
     let (_rig, server) = serve(limits);
     let (mut slow, mut good) = (Raw::connect(&server).await, Raw::connect(&server).await);
@@ -40,14 +40,14 @@ async fn a_frame_that_trickles_is_cut_off_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_silent_connection_is_closed() {
+async fn s_15_a_silent_connection_is_closed() {
     let limits = Limits { idle: Duration::from_millis(100), ..Limits::default() };
     let (_rig, server) = serve(limits);
     assert!(Raw::connect(&server).await.receive().await.is_none());
 }
 
 #[tokio::test]
-async fn requests_above_the_bound_wait_until_others_are_answered() {
+async fn s_15_requests_above_the_bound_wait_until_others_are_answered() {
     let limits = Limits { max_in_flight: 2, ..Limits::default() };
     let (rig, server) = serve(limits);
     let mut raw = Raw::connect(&server).await;
@@ -81,7 +81,7 @@ fn ask_for_bytes(opaque: i32, count: usize) -> Command {
 }
 
 #[tokio::test]
-async fn a_peer_that_does_not_read_is_no_longer_read_from_and_then_closed() {
+async fn s_15_a_peer_that_does_not_read_is_no_longer_read_from_and_then_closed() {
     let limits = Limits {
         write_stall: Duration::from_millis(300),
         outbox_pause_bytes: 1 << 20,
@@ -120,7 +120,7 @@ async fn an_outbox_above_its_limit_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn connections_above_the_limit_are_refused() {
+async fn s_16_connections_above_the_limit_are_refused() {
     let options = ServerOptions { max_connections: 1, ..ServerOptions::default() };
     let address = "127.0.0.1:0".parse().expect("address");
     let server = Server::bind(address, options, Arc::new(Rig::default())).expect("a free port");
@@ -150,7 +150,7 @@ async fn a_caller_with_more_requests_queued_than_the_mark_still_reads_its_answer
 }
 
 #[tokio::test]
-async fn a_length_that_is_only_declared_takes_no_memory() {
+async fn s_13_a_length_that_is_only_declared_takes_no_memory() {
     let mut reader = crate::reader::Reader::new(16 << 20);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let declared = (16_000_000_u32).to_be_bytes();
@@ -160,7 +160,7 @@ async fn a_length_that_is_only_declared_takes_no_memory() {
 }
 
 #[tokio::test]
-async fn random_bytes_never_hurt_other_connections() {
+async fn s_23_random_bytes_never_hurt_other_connections() {
     let (_rig, server) = serve(Limits::default());
     let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
     for _ in 0..200 {

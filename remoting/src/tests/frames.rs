@@ -116,7 +116,8 @@ fn in_memory() -> (DuplexStream, Arc<Rig>, Arc<AtomicUsize>) {
     let limits = Limits::default();
     let connection = Connection::new(address, address, limits.clone());
     let rig = Arc::new(Rig::default());
-    tokio::spawn(drive(stream, connection, limits, Arc::clone(&rig) as Arc<dyn Handler>));
+    let handler = Arc::clone(&rig) as Arc<dyn Handler>;
+    tokio::spawn(async move { drive(stream, &connection, limits, &handler).await });
     (peer, rig, writes)
 }
 

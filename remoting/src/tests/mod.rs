@@ -2,7 +2,10 @@
 
 mod bounds;
 mod calls;
+mod certificates;
 mod frames;
+mod memory;
+mod tls;
 
 use std::collections::HashMap;
 use std::io;
