@@ -4,8 +4,9 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use protocol::{
@@ -15,19 +16,28 @@ use protocol::{
 };
 use remoting::Connection;
 use store::{
-    Arrival, ArrivalListener, Store,
-    append_log::{Batch, Refused},
+    Arrival, ArrivalListener, JournalRecord, Store,
+    append_log::{Batch, RefusalCause, Refused},
+    journal::Change,
 };
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
+    audit::AuditLog,
     call::Rejection,
+    compat::{self, JavaMaster, JavaSlaves, Wanted},
     config::{BrokerConfig, Settings},
     consumers::Consumers,
-    delay, drafts,
+    delay,
+    disk::Disk,
+    drafts,
+    filter::Filters,
+    forward::Forwarder,
+    group::Group,
     groups::Groups,
     handlers::pull::{self, Pull},
     hold::Hold,
+    journal::Journal,
     lanes::Lanes,
     locks::QueueLocks,
     offsets::Offsets,
@@ -37,7 +47,9 @@ use crate::{
     requests::RequestCounters,
     role::{self, Role, RoleEffect, RoleEvent},
     stats::Stats,
+    switch::Switch,
     topics::{SCHEDULE_TOPIC, Topic, Topics, TopicsError},
+    transaction::Transactions,
 };
 
 /// One broker. Everything is shared; each table locks by itself.
@@ -51,6 +63,8 @@ pub struct Broker {
     pub(crate) lanes: Lanes,
     /// Requests by code.
     pub(crate) requests: RequestCounters,
+    /// Changes that others depend on, for the log.
+    pub(crate) audit: AuditLog,
     /// Topics.
     pub(crate) topics: Topics,
     /// Groups and how they may consume.
@@ -65,12 +79,22 @@ pub struct Broker {
     pub(crate) locks: QueueLocks,
     /// What was sent and consumed.
     pub(crate) stats: Arc<Stats>,
+    /// Expressions that consumers filter by.
+    pub(crate) filters: Filters,
     /// Pulls that wait for messages.
     pub(crate) hold: Hold<Pull>,
+    /// What fails over beside messages: the tables above and below follow from it.
+    pub(crate) journal: Journal,
     /// How far delayed messages are delivered.
     pub(crate) delay_progress: delay::Progress,
     /// Wakes the delivery of delayed messages.
     pub(crate) delay_wake: delay::Wake,
+    /// Wakes the delivery of timers.
+    pub(crate) timer_wake: delay::Wake,
+    /// Timers that the delivery has in memory.
+    pub(crate) timers_waiting: AtomicUsize,
+    /// Transactions that wait for their end.
+    pub(crate) transactions: Transactions,
     /// What the name servers know.
     pub(crate) registration: Registration,
     /// Makes unique keys for messages without one.
@@ -87,10 +111,20 @@ pub struct Broker {
     pub(crate) stopping: AtomicBool,
     /// Asks for expired files to be deleted whatever the hour.
     pub(crate) clean_now: Notify,
-    /// Whether the disk is so full that sends are refused (`diskSpaceWarningLevelRatio`).
-    pub(crate) disk_is_full: AtomicBool,
+    /// Room on the disk.
+    pub(crate) disk: Arc<Disk>,
     pub(crate) next_queue: AtomicU32,
     pub(crate) role: RwLock<Role>,
+    /// The group of several brokers that this one is in.
+    pub(crate) group: Option<Arc<Group>>,
+    /// What a change of the master asks of requests.
+    pub(crate) switch: Switch,
+    /// Passes requests on to the leader.
+    pub(crate) forwarder: Forwarder,
+    /// What is known of Java masters, which this node follows.
+    pub(crate) java_master: JavaMaster,
+    /// What is known of Java slaves, which follow this node.
+    pub(crate) java_slaves: JavaSlaves,
 }
 
 /// The address that clients connect to. Its port is known once the listener is bound.
@@ -139,54 +173,76 @@ impl Broker {
 
     /// The role now.
     pub(crate) fn role(&self) -> Role {
-        self.role.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.with_role(Role::clone)
     }
 
-    /// Refuses where this node is not the master, in a way that makes clients try again.
-    pub(crate) fn require_master(&self) -> Result<(), Rejection> {
-        let role = self.role.read().unwrap_or_else(PoisonError::into_inner);
-        let why = match &*role {
-            Role::Master { .. } if self.stopping.load(Ordering::Acquire) => {
-                "it is stopping; ask the one that takes over".to_owned()
-            }
-            Role::Master { .. } => return Ok(()),
-            Role::Slave { leader } => format!("its leader is {leader}; ask there"),
-            Role::TakingOver { term } => {
-                format!("it is taking over in term {term}; ask again in a moment")
-            }
-            Role::Candidate => "it knows no leader yet; ask again in a moment".to_owned(),
-        };
-        Err(Rejection::new(
-            response::SERVICE_NOT_AVAILABLE,
-            format!("this broker is not the master: {why}"),
-        ))
+    /// What `look` gives of the role now.
+    pub(crate) fn with_role<T>(&self, look: impl FnOnce(&Role) -> T) -> T {
+        look(&self.role.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes what the log says about its node, and does what that asks for.
-    pub(crate) async fn role_changed(self: &Arc<Self>, event: RoleEvent) {
-        let effects = {
+    /// Whether this node is the master now.
+    pub(crate) fn is_master(&self) -> bool {
+        self.with_role(Role::is_master)
+    }
+
+    /// The group of several brokers that this one is a member of.
+    #[must_use]
+    pub fn group(&self) -> Option<Arc<Group>> {
+        self.group.clone()
+    }
+
+    /// Takes what the log says about its node, and does what that asks for. Name servers are told
+    /// in the background: one that is away must not hold up the next change.
+    pub(crate) fn role_changed(self: &Arc<Self>, event: &RoleEvent) {
+        if matches!(event, RoleEvent::Opened { .. }) && !self.is_master() {
+            self.forget_unapplied();
+        }
+        let (role, effects) = {
             let mut present = self.role.write().unwrap_or_else(PoisonError::into_inner);
-            let (next, effects) = role::change(&present, &event);
+            let (next, effects) = role::change(&present, event);
             if next != *present {
                 tracing::info!(role = ?next, "role");
             }
+            let took_over = next.is_master() && !present.is_master();
+            let changed = next != *present;
             *present = next;
-            effects
+            if changed {
+                self.switch.role_changed();
+            }
+            if took_over && self.forwarder.has_members() {
+                self.locks.took_over(Instant::now());
+            }
+            (present.clone(), effects)
         };
         for effect in effects {
             match effect {
-                RoleEffect::StartDelivery | RoleEffect::StopDelivery => self.delay_wake.wake(),
+                RoleEffect::StartDelivery => {
+                    let missing = self.topics.missing_system(&self.config());
+                    missing.into_iter().for_each(|change| self.journal.soon(change));
+                    self.delay_wake.wake();
+                    self.timer_wake.wake();
+                    self.transactions.wake.wake();
+                }
+                RoleEffect::StopDelivery => {
+                    self.delay_wake.wake();
+                    self.timer_wake.wake();
+                }
                 RoleEffect::DropLeases => {
-                    // Leases hold for as long as their clients renew them here; nobody can.
+                    self.locks.forget();
+                    self.transactions.forget();
+                    self.forget_unapplied();
                     pull::resume(self, self.hold.drain(None));
                 }
-                RoleEffect::RegisterAsMaster => self.register().await,
-                RoleEffect::Unregister => self.unregister().await,
+                // A planned switch leaves id 0 in the routes until the new master has taken it.
+                RoleEffect::Publish if self.switch.is_handing() => {}
+                RoleEffect::Publish => self.registration.publish(&role),
             }
         }
     }
 
-    /// The topic of that name, made where there is none: on disk and registered when this returns.
+    /// The topic of that name, made where there is none: committed and registered when this
+    /// returns.
     pub(crate) async fn ensure_topic(
         self: &Arc<Self>,
         topic: Topic,
@@ -194,15 +250,22 @@ impl Broker {
         if let Some(present) = self.topics.get(&topic.topic_name) {
             return Ok(present);
         }
-        let broker = Arc::clone(self);
-        let made = tokio::task::spawn_blocking(move || broker.make_topic(topic)).await;
-        let (topic, made) = made.map_err(|_panicked| {
-            Rejection::new(response::SYSTEM_ERROR, "the topic could not be made; see the log")
-        })??;
-        if made {
+        let (name, queues) = (topic.topic_name.clone(), topic.write_queue_nums);
+        let bound =
+            if self.is_of_group(&topic) { usize::MAX } else { self.config().max_topics as usize };
+        let plan = || {
+            let change = self.topics.make(topic, bound)?;
+            let made = change.is_some();
+            Ok((change.into_iter().collect(), made))
+        };
+        if self.change_by(plan).await? {
+            tracing::info!(topic = name, queues, "topic was made");
             self.register().await;
         }
-        Ok(topic)
+        self.topics.get(&name).ok_or_else(|| {
+            let remark = format!("topic {name} was deleted while it was made; try again");
+            Rejection::new(response::SERVICE_NOT_AVAILABLE, remark)
+        })
     }
 
     /// As [`Broker::ensure_topic`], for handlers that may block.
@@ -231,17 +294,18 @@ impl Broker {
         });
     }
 
-    /// The topics of groups in a heartbeat, made where they are missing: written and registered
+    /// The topics of groups in a heartbeat, made where they are missing: committed and registered
     /// once for all, for a heartbeat may name thousands of groups.
     pub(crate) async fn ensure_topics(
         self: &Arc<Self>,
         topics: Vec<Topic>,
     ) -> Result<(), Rejection> {
-        let broker = Arc::clone(self);
-        let made = tokio::task::spawn_blocking(move || broker.topics.make_all(topics)).await;
-        let made = made.map_err(|_panicked| {
-            Rejection::new(response::SYSTEM_ERROR, "the topics could not be made; see the log")
-        })??;
+        let plan = || {
+            let changes = self.topics.make_all(topics);
+            let made = changes.len();
+            Ok((changes, made))
+        };
+        let made = self.change_by(plan).await?;
         if made > 0 {
             tracing::info!(count = made, "topics of groups were made");
             self.register().await;
@@ -258,30 +322,11 @@ impl Broker {
         group.is_some_and(|group| self.groups.find(group).is_some())
     }
 
-    fn make_topic(&self, topic: Topic) -> Result<(Arc<Topic>, bool), Rejection> {
-        let bound =
-            if self.is_of_group(&topic) { usize::MAX } else { self.config().max_topics as usize };
-        let (topic, made) = self.topics.get_or_make(topic, bound)?;
-        if made {
-            tracing::info!(
-                topic = topic.topic_name,
-                queues = topic.write_queue_nums,
-                "topic was made"
-            );
-        }
-        Ok((topic, made))
-    }
-
-    /// Forgets a topic with its queues, offsets and counters. Pulls that wait for it are answered.
-    pub(crate) fn delete_topic(self: &Arc<Self>, topic: &str) -> Result<(), Rejection> {
-        self.topics.remove(topic)?;
-        self.offsets.forget_topic(topic);
-        self.stats.forget_topic(topic);
-        if let Err(error) = self.store.delete_topic(topic) {
-            tracing::error!(topic, %error, "queues of a deleted topic were not removed");
-        }
-        pull::resume(self, self.hold.drain(Some(topic)));
-        Ok(())
+    /// Forgets topics with their queues, offsets and counters; pulls that wait for them are answered.
+    /// For handlers that may block.
+    pub(crate) fn delete_topics_blocking(&self, topics: Vec<String>) -> Result<(), Rejection> {
+        let changes = topics.into_iter().map(Change::DeleteTopic).collect();
+        self.change_blocking(|| Ok((changes, ())))
     }
 
     /// One of a topic's queues, each in its turn; `None` where it has none.
@@ -296,6 +341,15 @@ impl Broker {
         &self,
         records: &[MessageRecord],
     ) -> Result<oneshot::Receiver<Outcome>, Rejection> {
+        self.require_disk()?;
+        self.submit_records(records)
+    }
+
+    /// As [`Broker::submit_inside`], whatever the room on the disk is.
+    pub(crate) fn submit_records(
+        &self,
+        records: &[MessageRecord],
+    ) -> Result<oneshot::Receiver<Outcome>, Rejection> {
         let (tell, outcome) = oneshot::channel();
         let batch = drafts::batch(records, Pending::Inside(tell))
             .map_err(|error| Rejection::new(response::MESSAGE_ILLEGAL, error.to_string()))?;
@@ -306,6 +360,11 @@ impl Broker {
 
     /// Hands a batch to the log.
     pub(crate) fn submit(&self, batch: Batch<Pending>) -> Result<(), Refused<Pending>> {
+        if compat::limits(self.group.as_deref(), Wanted::Records(&batch.lengths)).is_err() {
+            let length = batch.lengths.iter().copied().max().unwrap_or(0).into();
+            let cause = RefusalCause::TooLarge { length, limit: drafts::LONGEST_SENT as u64 };
+            return Err(Refused { batch, cause });
+        }
         self.in_flight.begin();
         self.store.submit(batch).inspect_err(|_| self.in_flight.end(1))
     }
@@ -313,21 +372,16 @@ impl Broker {
     /// Refuses a send while the disk is nearly full: what is written to the last byte cannot be
     /// cleaned up any more.
     pub(crate) fn require_disk(&self) -> Result<(), Rejection> {
-        if !self.disk_is_full.load(Ordering::Relaxed) {
-            return Ok(());
+        match self.disk.refusal() {
+            None => Ok(()),
+            Some(remark) => Err(Rejection::new(response::SERVICE_NOT_AVAILABLE, remark)),
         }
-        let ratio = self.config().disk_space_warning_level_ratio;
-        Err(Rejection::new(
-            response::SERVICE_NOT_AVAILABLE,
-            format!(
-                "service not available now: the broker's disk is more than {ratio}% full (diskSpaceWarningLevelRatio); free some room or send to another broker"
-            ),
-        ))
     }
 
     /// A connection has ended: whatever hangs on it goes.
     pub(crate) fn connection_closed(&self, connection: &Arc<Connection>) {
         drop(self.hold.closed(connection.id()));
+        self.java_slaves.closed(connection.id());
         self.client_gone(connection);
     }
 }
@@ -352,6 +406,14 @@ impl ArrivalListener for Arrivals {
         if arrivals.iter().any(|arrival| *arrival.topic == *SCHEDULE_TOPIC) {
             broker.delay_wake.wake();
         }
+        if arrivals.iter().any(|arrival| *arrival.topic == *name::TIMER_TOPIC) {
+            broker.timer_wake.wake();
+        }
+    }
+
+    fn journal(&self, record: &JournalRecord<'_>) -> bool {
+        // Without a broker the store is about to stop, and a start goes on here.
+        self.0.upgrade().is_some_and(|broker| broker.apply_journal(record))
     }
 }
 

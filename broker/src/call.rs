@@ -1,22 +1,33 @@
 //! What a request handler gets and what it gives back.
 
-use std::{future::Future, sync::Arc, time::Instant};
+use std::{
+    future::Future,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use protocol::{Command, code::response, header::Header};
 use remoting::{Connection, Responder};
 
-use crate::reply;
+use crate::{reply, switch::Origin};
 
 /// One request on its way through a handler.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// The connection it came by.
+    /// The connection it came by: the client's, or that of the member that passed it on.
     pub(crate) connection: Arc<Connection>,
+    /// The client's address.
+    pub(crate) client: SocketAddr,
     /// The request.
     pub(crate) command: Command,
     /// When its frame was complete.
     pub(crate) received: Instant,
+    /// How long the client waits from then on, where it is known.
+    pub(crate) patience: Option<Duration>,
+    /// How it came here.
+    pub(crate) origin: Origin,
     /// Present until a handler takes it to answer later.
     pub(crate) responder: Option<Responder>,
 }
@@ -50,8 +61,11 @@ impl Call {
     pub(crate) fn detach(&mut self) -> Result<Self, Rejection> {
         Ok(Self {
             connection: Arc::clone(&self.connection),
+            client: self.client,
             command: self.command.clone(),
             received: self.received,
+            patience: self.patience,
+            origin: self.origin.clone(),
             responder: Some(self.take_responder()?),
         })
     }

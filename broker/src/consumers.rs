@@ -21,6 +21,8 @@ pub(crate) use group::{GroupView, Member, Profile};
 
 use group::ConsumerGroup;
 
+use crate::keeping::{Exhausted, Keeping, membership};
+
 /// The most groups that are online at a time.
 const MAX_GROUPS: usize = 100_000;
 
@@ -69,6 +71,9 @@ pub(crate) enum RegisterError {
         /// Topics in the heartbeat.
         topics: usize,
     },
+    /// Too many bytes.
+    #[error(transparent)]
+    Bytes(#[from] Exhausted),
 }
 
 /// A group that lost a member, with those who must hear of it.
@@ -86,11 +91,12 @@ pub(crate) struct Consumers<C> {
     groups: DashMap<String, ConsumerGroup<C>>,
     /// Groups of each connection, so that its end costs only what it was in.
     of_connection: DashMap<u64, HashSet<String>>,
+    keeping: Keeping,
 }
 
 impl<C> Default for Consumers<C> {
     fn default() -> Self {
-        Self { groups: DashMap::new(), of_connection: DashMap::new() }
+        Self { groups: DashMap::new(), of_connection: DashMap::new(), keeping: Keeping::default() }
     }
 }
 
@@ -116,12 +122,42 @@ impl<C: Clone> Consumers<C> {
         if !entry.has(id) && entry.len() >= MAX_MEMBERS {
             return Err(RegisterError::Members(group));
         }
+        let expected = match self.make_room(&entry, (&group, &member), subscriptions.as_deref()) {
+            Ok(expected) => expected,
+            Err(error) => {
+                drop(entry);
+                self.groups.remove_if(&group, |_, group| group.len() == 0);
+                return Err(error.into());
+            }
+        };
         let subscriptions_wanted = entry.wants_subscriptions(fingerprint, subscriptions.is_some());
         let joined = entry.join(member, profile);
         let resubscribed = subscriptions.is_some_and(|set| entry.subscribe(set));
+        // A topic that was given twice is kept once.
+        self.keeping.release(expected.saturating_sub(entry.subscribed_bytes()));
         drop(entry);
         self.of_connection.entry(id).or_default().insert(group);
         Ok(Registered { changed: joined || resubscribed, subscriptions_wanted })
+    }
+
+    /// Room for a member and for what its group then subscribes, which is given back in bytes.
+    fn make_room(
+        &self,
+        group: &ConsumerGroup<C>,
+        (name, member): (&str, &Member<C>),
+        subscriptions: Option<&[SubscriptionData]>,
+    ) -> Result<usize, Exhausted> {
+        let former = group.member(member.id).map_or(0, |former| membership(name, former));
+        let next = membership(name, member);
+        self.keeping.replace(former, next)?;
+        let subscribed = group.subscribed_bytes();
+        let expected = subscriptions.map_or(subscribed, |given| group.bytes_with(given));
+        if let Err(error) = self.keeping.replace(subscribed, expected) {
+            // The former member, if there is one, is still in its place.
+            self.keeping.release(next.saturating_sub(former));
+            return Err(error);
+        }
+        Ok(expected)
     }
 
     /// Takes a connection out of a group; `None` where it was not in it.
@@ -213,9 +249,8 @@ impl<C: Clone> Consumers<C> {
 
     fn leave(&self, name: &str, id: u64) -> Option<Lost<C>> {
         let mut group = self.groups.get_mut(name)?;
-        if !group.leave(id) {
-            return None;
-        }
+        let left = group.leave(id)?;
+        self.keeping.release(membership(name, &left));
         let shares_queues = !group.profile().is_broadcasting();
         let remaining = if shares_queues {
             group.members().map(|member| member.handle.clone()).collect()
@@ -223,7 +258,9 @@ impl<C: Clone> Consumers<C> {
             Vec::new()
         };
         drop(group);
-        self.groups.remove_if(name, |_, group| group.len() == 0);
+        if let Some((_, gone)) = self.groups.remove_if(name, |_, group| group.len() == 0) {
+            self.keeping.release(gone.subscribed_bytes());
+        }
         Some(Lost { group: name.to_owned(), remaining })
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! One thread reads the queues of the schedule topic, one for each level, and puts each message
 //! into its own topic again once its time has come: never before, and within milliseconds after.
-//! Progress moves when the message is committed, so that a message is delivered at least once; it
-//! is written down in delayOffset.json.
+//! Progress stands behind the messages that it accounts for, in the same batch of the log: a message
+//! is delivered at least once, and again only where a crash or a new leader cut the batch in two.
 
 mod progress;
 mod restore;
@@ -16,12 +16,14 @@ use std::{
 };
 
 use protocol::message::record::MessageRecord;
-use store::append_log::ReadError;
+use segment::Throttle;
 
-use crate::{broker::Broker, clock::now_millis, topics::SCHEDULE_TOPIC};
+use crate::{broker::Broker, clock::now_millis, topics::SCHEDULE_TOPIC, waiting::Unreadable};
 
 pub(crate) use progress::Progress;
 
+/// What waits here, for the log of the broker.
+const WHAT: &str = "delayed";
 /// Messages that are delivered together, at most.
 const ROUND_MESSAGES: usize = 256;
 /// Bytes of them, at most.
@@ -60,7 +62,7 @@ impl Wake {
     }
 
     /// Sleeps until something changes or `limit` is over; gives whether to go on.
-    fn sleep(&self, limit: Duration) -> bool {
+    pub(crate) fn sleep(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut state = self.state();
         while !state.arrived && !state.stopping {
@@ -85,15 +87,15 @@ impl Wake {
 /// # Errors
 /// The system has no thread to give.
 pub(crate) fn start(broker: Arc<Broker>) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .name("delay".to_owned())
-        .spawn(move || Delivery { broker, written: Instant::now() }.run())
+    std::thread::Builder::new().name("delay".to_owned()).spawn(move || {
+        Delivery { broker, waits: Throttle::new() }.run();
+    })
 }
 
 struct Delivery {
     broker: Arc<Broker>,
-    /// When progress was last written down.
-    written: Instant,
+    /// Warnings that messages wait.
+    waits: Throttle,
 }
 
 /// Messages that are due, and where their levels stand once they are delivered.
@@ -117,17 +119,13 @@ impl Round {
 }
 
 impl Delivery {
-    fn run(mut self) {
+    fn run(self) {
         loop {
             let pause = if self.broker.role().is_master() { self.turn() } else { IDLE };
-            if self.written.elapsed() >= self.flush_interval() {
-                self.write_down();
-            }
             if !pause.is_zero() && !self.broker.delay_wake.sleep(pause) {
                 break;
             }
         }
-        self.write_down();
     }
 
     /// Delivers what is due; gives how long nothing more will be.
@@ -136,12 +134,19 @@ impl Delivery {
         if round.reached.is_empty() {
             return round.next.map_or(IDLE, Duration::from_millis).min(self.flush_interval());
         }
-        if !round.records.is_empty() && !self.deliver(&round.records) {
+        let Round { mut records, reached, .. } = round;
+        match self.broker.delay_record(&reached) {
+            Ok(progress) => records.push(progress),
+            Err(error) => {
+                tracing::error!(%error, "progress of delayed messages has no text");
+                return AFTER_FAILURE;
+            }
+        }
+        if self.broker.append_waiting(&records, &self.waits, WHAT).is_none() {
             return AFTER_FAILURE;
         }
-        for (level, offset) in &round.reached {
-            self.broker.delay_progress.reach(*level, *offset);
-        }
+        let reached: Vec<_> = reached.into_iter().collect();
+        self.broker.delay_progress.take(&reached);
         Duration::ZERO
     }
 
@@ -194,17 +199,7 @@ impl Delivery {
     /// The message as it goes into its own topic; `None` where there is none to deliver, which
     /// must not block those behind it.
     fn read(&self, physical: u64) -> Result<Option<MessageRecord>, Unreadable> {
-        let bytes = match self.broker.store.message_at(physical) {
-            Ok(bytes) => bytes,
-            Err(error @ ReadError::Io { .. }) => {
-                tracing::warn!(%error, "a delayed message cannot be read; trying again");
-                return Err(Unreadable);
-            }
-            Err(error) => {
-                tracing::error!(%error, physical, "a delayed message is lost and passed over");
-                return Ok(None);
-            }
-        };
+        let Some(bytes) = self.broker.waiting_message(physical, WHAT)? else { return Ok(None) };
         match restore::restore(&bytes, self.broker.store_host()) {
             Ok(record) => Ok(Some(record)),
             Err(reason) => {
@@ -214,36 +209,7 @@ impl Delivery {
         }
     }
 
-    /// Puts the messages into the log and waits until they are committed.
-    fn deliver(&self, records: &[MessageRecord]) -> bool {
-        let committed = match self.broker.submit_inside(records) {
-            Ok(committed) => committed,
-            Err(rejection) => {
-                tracing::warn!(reason = rejection.remark, "delayed messages wait");
-                return false;
-            }
-        };
-        match committed.blocking_recv() {
-            Ok(Ok(_placed)) => true,
-            Ok(Err(failure)) => {
-                tracing::warn!(%failure, "delayed messages were not committed; trying again");
-                false
-            }
-            Err(_dropped) => false,
-        }
-    }
-
     fn flush_interval(&self) -> Duration {
         Duration::from_millis(self.broker.config().flush_delay_offset_interval)
     }
-
-    fn write_down(&mut self) {
-        self.written = Instant::now();
-        if let Err(error) = self.broker.delay_progress.write() {
-            tracing::error!(%error, "progress of delayed messages could not be written");
-        }
-    }
 }
-
-/// The disk refused; another try may succeed.
-struct Unreadable;

@@ -10,27 +10,31 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use dledger::{Appended, Body, Dledger, Entries, Hook, HookError, Sink, Status, Tail};
-use protocol::message::record::{self, MessageRecord};
+use dledger::{
+    Appended, AskError, Body, DiskLog, Dledger, Entries, Hook, HookError, Sink, Status, Tail,
+    TransferCode, Transport,
+};
+use protocol::message::record;
 use store::{
     Tails,
     append_log::{
         AppendFailure, AppendLog, Batch, Bounds, CommitSink, Completed, HEADROOM, Placed,
         ReadError, RefusalCause, Refused, Run,
     },
+    journal::Record,
+    native::NativeLog,
 };
 use tokio::sync::watch;
 
-/// The system topic whose records carry what fails over beside messages. A new leader's first entry
-/// is one of them: only message records may be bodies, or a Java dispatcher would derail.
-pub(crate) const JOURNAL_TOPIC: &str = "rmq_sys_LEDGERMQ_JOURNAL";
+use crate::journal;
 
 const _: () = assert!(HEADROOM == dledger::ENTRY_HEADER, "both headers are of one length");
 
-/// A DLedger log that the store appends to.
+/// A DLedger log that the store appends to, and the native log in front of it, where there is one.
 #[derive(Debug)]
 pub(crate) struct DledgerLog<T: Send + 'static> {
     log: Dledger<T>,
+    front: Option<NativeLog>,
 }
 
 impl<T: Send + 'static> DledgerLog<T> {
@@ -43,16 +47,76 @@ impl<T: Send + 'static> DledgerLog<T> {
         options: &dledger::Options,
         sink: Arc<dyn CommitSink<T>>,
     ) -> Result<Self, dledger::OpenError> {
-        Ok(Self { log: Dledger::open(options, Arc::new(Forward(sink)))? })
+        Self::open_behind(None, options, sink)
     }
 
-    /// Starts the log with the queues' tails, which the store knows once it is open. `host` is
-    /// written into the entries that this node makes by itself.
+    /// As [`DledgerLog::open`], with a native log in front that ends where this one begins.
+    ///
+    /// # Errors
+    /// See [`dledger::OpenError`].
+    pub(crate) fn open_behind(
+        front: Option<NativeLog>,
+        options: &dledger::Options,
+        sink: Arc<dyn CommitSink<T>>,
+    ) -> Result<Self, dledger::OpenError> {
+        Ok(Self { log: Dledger::open(options, Arc::new(Forward(sink)))?, front })
+    }
+
+    /// Log position at which the native log in front ends; 0 without one.
+    #[must_use]
+    pub(crate) fn front_end(&self) -> u64 {
+        self.front.as_ref().map_or(0, |front| front.range().1)
+    }
+
+    /// Starts the log: alone, or with the way to the other members. `take_tails` gives the queues'
+    /// tails for a log that begins at a position, each time that this node is to lead; `needed_from`
+    /// the position from which on the tables need the log; `host` is written into the entries that
+    /// this node makes by itself.
     ///
     /// # Errors
     /// See [`dledger::StartError`].
-    pub(crate) fn start(&self, tails: Tails, host: SocketAddr) -> Result<(), dledger::StartError> {
-        self.log.start(Stamper { tails, host })
+    pub(crate) fn start(
+        &self,
+        (take_tails, needed_from): (TakeTails, NeededFrom),
+        host: SocketAddr,
+        transport: Option<Arc<dyn Transport>>,
+    ) -> Result<(), dledger::StartError> {
+        let log = Arc::clone(self.log.log());
+        let needed_from: NeededFrom = match &self.front {
+            // The first file of this log tells where the two meet; see [`DledgerLog::trim`].
+            Some(front) if !front.is_empty() => Box::new(|| 0),
+            Some(_) | None => needed_from,
+        };
+        let stamper = Stamper { take_tails, needed_from, log, tails: Tails::new(), host };
+        match transport {
+            Some(transport) => self.log.start_with(stamper, transport),
+            None => self.log.start(stamper),
+        }
+    }
+
+    /// Hands the lead to member `to`, or to the one that is furthest where that is `None`. The future
+    /// borrows nothing.
+    pub(crate) fn transfer(
+        &self,
+        to: Option<String>,
+    ) -> impl Future<Output = Result<TransferCode, AskError>> + Send + 'static {
+        self.log.transfer(to)
+    }
+
+    /// Tells whether there is room for what clients send; see [`Dledger::note_room`].
+    pub(crate) fn note_room(&self, enough: bool) {
+        self.log.note_room(enough);
+    }
+
+    /// The turns of this node's life in words, oldest first, with the time of each.
+    #[must_use]
+    pub(crate) fn records(&self) -> Vec<(SystemTime, String)> {
+        self.log.records().into_iter().map(|(at, record)| (at, record.to_string())).collect()
+    }
+
+    /// What this member tells operators; see [`Dledger::told`].
+    pub(crate) async fn told(&self, id: &str) -> serde_json::Value {
+        self.log.told(id).await
     }
 
     /// Role, term, whether the term is opened, and why the log has failed, if it has.
@@ -62,11 +126,16 @@ impl<T: Send + 'static> DledgerLog<T> {
     }
 
     /// Deletes whole files before log position `before`; returns the first position that is left.
+    /// While the native log in front has files, only of that one: the first file of this log tells
+    /// where the two meet.
     ///
     /// # Errors
     /// What the disk answers.
     pub(crate) fn trim(&self, before: u64) -> std::io::Result<u64> {
-        self.log.trim(before)
+        match self.front.as_ref().filter(|front| !front.is_empty()) {
+            Some(front) => front.trim(before),
+            None => self.log.trim(before),
+        }
     }
 
     /// Stops in order; see [`Dledger::shutdown`].
@@ -89,10 +158,17 @@ impl<T: Send + 'static> AppendLog<T> for DledgerLog<T> {
 
     fn bounds(&self) -> Bounds {
         let dledger::Bounds { min, committed } = self.log.bounds();
+        let min = match self.front.as_ref().filter(|front| !front.is_empty()) {
+            Some(front) => front.range().0,
+            None => min,
+        };
         Bounds { min, committed }
     }
 
     fn read(&self, physical: u64, size: u32) -> Result<Bytes, ReadError> {
+        if let Some(front) = self.front_at(physical) {
+            return front.read(physical, size);
+        }
         self.log.read(self.position_of(physical)?, size).map_err(read_error)
     }
 
@@ -101,10 +177,16 @@ impl<T: Send + 'static> AppendLog<T> for DledgerLog<T> {
     }
 
     fn read_unsized(&self, physical: u64) -> Result<Bytes, ReadError> {
+        if let Some(front) = self.front_at(physical) {
+            return front.read_unsized(physical);
+        }
         self.log.read_unsized(self.position_of(physical)?).map_err(read_error)
     }
 
     fn read_forward(&self, from: u64, max_bytes: usize) -> Result<Run, ReadError> {
+        if let Some(front) = self.front_at(from) {
+            return front.read_forward(from, max_bytes);
+        }
         let run = self.log.read_forward(from, max_bytes).map_err(read_error)?;
         let physical = |(position, body)| (position + HEADROOM as u64, body);
         Ok(Run { records: run.entries.into_iter().map(physical).collect(), next: run.next })
@@ -116,6 +198,12 @@ impl<T: Send + 'static> AppendLog<T> for DledgerLog<T> {
 }
 
 impl<T: Send + 'static> DledgerLog<T> {
+    /// The native log, where it holds this position.
+    fn front_at(&self, position: u64) -> Option<&dyn AppendLog<T>> {
+        let front = self.front.as_ref().filter(|front| position < front.range().1)?;
+        Some(front)
+    }
+
     fn position_of(&self, physical: u64) -> Result<u64, ReadError> {
         physical.checked_sub(HEADROOM as u64).ok_or_else(|| {
             let dledger::Bounds { min, committed } = self.log.bounds();
@@ -140,15 +228,27 @@ impl<T: Send + 'static> Sink<T> for Forward<T> {
     }
 }
 
+/// Gives the next offset of every queue at the dispatch point, for a log that begins at a position.
+pub(crate) type TakeTails = Box<dyn Fn(u64) -> Tails + Send>;
+
+/// Gives the log position from which on nothing of the log can be missed yet.
+pub(crate) type NeededFrom = Box<dyn Fn() -> u64 + Send>;
+
 /// Assigns queue offsets and store times on the log's writing thread.
-#[derive(Debug)]
 struct Stamper {
+    take_tails: TakeTails,
+    needed_from: NeededFrom,
+    log: Arc<DiskLog>,
+    /// Those at the end of the log while this node leads; else empty.
     tails: Tails,
     host: SocketAddr,
 }
 
 impl Hook for Stamper {
     fn elected(&mut self, term: u64, tail: &mut dyn Tail) -> Result<(), HookError> {
+        // A follower's queues are at the dispatch point, and this node may have followed until now:
+        // what it stamped in an earlier term counts only where it is in the log still.
+        self.tails = (self.take_tails)(self.log.bounds().min);
         let from = self.tails.position();
         let mut folded = 0_u64;
         tail.visit(from, &mut |_, body| {
@@ -179,31 +279,29 @@ impl Hook for Stamper {
     fn undo(&mut self) {
         self.tails.undo();
     }
+
+    fn deposed(&mut self) {
+        self.tails = Tails::new();
+    }
+
+    fn needed_from(&mut self) -> u64 {
+        (self.needed_from)()
+    }
 }
 
-/// The entry by which a new leader opens its term, as a record of the journal.
-fn opening_record(term: u64, host: SocketAddr, now_ms: u64) -> Vec<u8> {
+/// The entry by which a new leader opens its term, as a record of the journal: only message records
+/// may be bodies, or a Java dispatcher would derail.
+pub(crate) fn opening_record(term: u64, host: SocketAddr, now_ms: u64) -> Vec<u8> {
     let born = i64::try_from(now_ms).unwrap_or(i64::MAX);
-    let opening = MessageRecord {
-        queue_id: 0,
-        flag: 0,
-        queue_offset: 0,
-        physical_offset: 0,
-        sys_flag: 0,
-        born_timestamp: born,
-        born_host: host,
-        store_timestamp: born,
-        store_host: host,
-        reconsume_times: 0,
-        prepared_transaction_offset: 0,
-        body: Bytes::from(format!("{{\"version\":1,\"kind\":\"opening\",\"term\":{term}}}")),
-        topic: JOURNAL_TOPIC.to_owned(),
-        properties: String::new(),
-    };
     let mut bytes = BytesMut::new();
-    if let Err(error) = record::encode(&opening, &mut bytes) {
+    let encoded = journal::message(&Record::Opening { term }, host, born)
+        .map_err(|error| error.to_string())
+        .and_then(|opening| {
+            record::encode(&opening, &mut bytes).map_err(|error| error.to_string())
+        });
+    if let Err(error) = encoded {
         // An empty body stops the log with a text; a constant topic always fits.
-        tracing::error!(%error, "opening entry cannot be encoded");
+        tracing::error!(error, "opening entry cannot be encoded");
     }
     bytes.to_vec()
 }
@@ -215,6 +313,9 @@ fn refusal(cause: dledger::RefusalCause) -> RefusalCause {
         }
         dledger::RefusalCause::NotLeader { term, leader } => {
             RefusalCause::NotLeader { term, leader }
+        }
+        dledger::RefusalCause::Transferring { to } => {
+            RefusalCause::NotLeader { term: 0, leader: Some(to) }
         }
         dledger::RefusalCause::TooLarge { length, limit } => {
             RefusalCause::TooLarge { length, limit }
@@ -231,6 +332,8 @@ fn failure(failure: dledger::AppendFailure) -> AppendFailure {
         dledger::AppendFailure::Truncated { term } => AppendFailure::Truncated { term },
         dledger::AppendFailure::TimedOut { waited } => AppendFailure::TimedOut { waited },
         dledger::AppendFailure::NotWritten(reason) => AppendFailure::Write(reason),
+        dledger::AppendFailure::Refused(cause) => AppendFailure::Refused(refusal(cause)),
+        dledger::AppendFailure::DiskFull(reason) => AppendFailure::DiskFull(reason),
         dledger::AppendFailure::Unconfirmed(reason) => AppendFailure::Unconfirmed(reason),
     }
 }
@@ -241,6 +344,9 @@ fn read_error(error: dledger::ReadError) -> ReadError {
             ReadError::OutOfRange { offset: position, min, committed }
         }
         dledger::ReadError::Damaged { position, reason } => ReadError::Damaged { position, reason },
+        missing @ dledger::ReadError::NoEntry { .. } => {
+            ReadError::Damaged { position: 0, reason: missing.to_string() }
+        }
         dledger::ReadError::Io { position, reason } => ReadError::Io { position, reason },
     }
 }
@@ -281,7 +387,9 @@ mod tests {
                 };
                 folders.borrow_mut().push(folder);
                 let log = DledgerLog::open(&options, sink).unwrap();
-                log.start(Tails::new(), SocketAddr::from(([127, 0, 0, 1], 10911))).unwrap();
+                let host = SocketAddr::from(([127, 0, 0, 1], 10911));
+                let needed = Box::new(|| u64::MAX);
+                log.start((Box::new(|_min| Tails::new()), needed), host, None).unwrap();
                 wait_opened(&log);
                 Arc::new(log)
             };
@@ -293,7 +401,7 @@ mod tests {
     fn the_opening_entry_is_a_message_record() {
         let bytes = opening_record(7, SocketAddr::from(([127, 0, 0, 1], 10911)), 1);
         let decoded = record::decode(&bytes).unwrap();
-        assert_eq!(decoded.topic, JOURNAL_TOPIC);
+        assert_eq!(decoded.topic, store::journal::TOPIC);
         assert_eq!(decoded.body, "{\"version\":1,\"kind\":\"opening\",\"term\":7}");
     }
 }

@@ -1,55 +1,64 @@
 //! Messages on their way into the log: what sends, send-backs and the delay service share.
 
-use bytes::BytesMut;
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
 use protocol::message::{
     properties::{self, Properties, key},
     record::{self, MessageRecord, RecordError},
     sys_flag::{TRANSACTION_COMMIT, TRANSACTION_NOT, transaction_type},
 };
-use store::append_log::{Batch, HEADROOM};
+use store::{
+    append_log::{Batch, HEADROOM},
+    light,
+};
 
-use crate::{config::DelayLevels, topics::SCHEDULE_TOPIC};
+use crate::{config::DelayLevels, timer, topics::SCHEDULE_TOPIC, transaction};
 
 /// The longest record that a producer may send: an entry of the log holds 4 MiB with its header,
 /// and a message that is given back must still fit with what that adds to it: RETRY_TOPIC,
 /// ORIGIN_MESSAGE_ID, REAL_TOPIC, REAL_QID, DELAY and a longer topic.
 pub(crate) const LONGEST_SENT: usize = (4 << 20) - HEADROOM - 1024;
 
-/// Features of a message that are refused, because storing it without them would be wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unsupported {
-    /// A half message.
-    Transaction,
-    /// Delivery at any time.
-    Timer,
-    /// Light queues.
-    LightQueues,
+/// Whether a message has the flag of a half message, or of one that was rolled back, without being
+/// one: Java stores it where nobody ever sees it.
+pub(crate) fn is_lost(properties: &Properties, sys_flag: i32, is_retry: bool) -> bool {
+    let kind = transaction_type(sys_flag);
+    let visible = kind == TRANSACTION_NOT || kind == TRANSACTION_COMMIT;
+    !visible && !transaction::is_half(properties, is_retry)
 }
 
-/// The first feature of a message that does not exist yet.
-///
-/// A retried message of a transaction may still carry `TRAN_MSG`; it is none any more
-/// (`SendMessageProcessor.sendMessage`).
-pub(crate) fn unsupported(
-    properties: &Properties,
-    sys_flag: i32,
-    is_retry: bool,
-) -> Option<Unsupported> {
-    let half = properties.get(key::TRAN_MSG).is_some_and(|text| text.eq_ignore_ascii_case("true"));
-    let kind = transaction_type(sys_flag);
-    if (half && !is_retry) || (kind != TRANSACTION_NOT && kind != TRANSACTION_COMMIT) {
-        return Some(Unsupported::Transaction);
+/// A message that the broker at `host` makes itself, at `now`, for queue 0 of a topic.
+pub(crate) fn of_broker(topic: &str, body: Bytes, host: SocketAddr, now: i64) -> MessageRecord {
+    MessageRecord {
+        queue_id: 0,
+        flag: 0,
+        queue_offset: 0,
+        physical_offset: 0,
+        sys_flag: 0,
+        born_timestamp: now,
+        born_host: host,
+        store_timestamp: now,
+        store_host: host,
+        reconsume_times: 0,
+        prepared_transaction_offset: 0,
+        body,
+        topic: topic.to_owned(),
+        properties: String::new(),
     }
-    let timer =
-        [key::TIMER_DELAY_SEC, key::TIMER_DELAY_MS, key::TIMER_DELIVER_MS, key::TIMER_DEL_UNIQKEY];
-    // DELAY wins where both are given, as in Java.
-    if !properties.contains(key::DELAY) && timer.iter().any(|name| properties.contains(name)) {
-        return Some(Unsupported::Timer);
+}
+
+/// The text of properties for a message that goes into `topic`: with room for its offsets in the
+/// further queues that it names.
+pub(crate) fn text(topic: &str, properties: &Properties) -> String {
+    let mut text = properties::encode(properties);
+    if properties.contains(key::INNER_MULTI_DISPATCH) && light::is_dispatched(topic) {
+        let queues = light::names(&text).len();
+        if queues > 0 {
+            text.push_str(&light::room(queues));
+        }
     }
-    if properties.contains(key::INNER_MULTI_DISPATCH) {
-        return Some(Unsupported::LightQueues);
-    }
-    None
+    text
 }
 
 /// Takes a message out of its topic until the delay of `level` is over
@@ -63,6 +72,7 @@ pub(crate) fn schedule(
 ) {
     let highest = i32::try_from(levels.highest()).unwrap_or(i32::MAX);
     let level = level.clamp(1, highest.max(1));
+    timer::forget_requests(properties);
     properties.insert(key::DELAY, level.to_string());
     properties.insert(key::REAL_TOPIC, std::mem::take(&mut record.topic));
     properties.insert(key::REAL_QID, record.queue_id.to_string());
@@ -84,11 +94,13 @@ pub(crate) fn batch<T>(records: &[MessageRecord], token: T) -> Result<Batch<T>, 
 }
 
 /// Properties without those that only the way of a message into the broker needs: WAIT is between
-/// the producer and its broker, and a receipt handle belongs to one delivery.
+/// the producer and its broker, a receipt handle belongs to one delivery, and offsets in further
+/// queues to one record.
 pub(crate) fn own(text: Option<&str>) -> Properties {
     let mut properties = properties::decode(text.unwrap_or_default());
     properties.remove(key::WAIT);
     properties.remove(key::POP_CK);
+    properties.remove(key::INNER_MULTI_QUEUE_OFFSET);
     properties
 }
 
@@ -129,18 +141,22 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_not_stored() {
+    fn what_nobody_would_see_is_told() {
         let of = |text: &str| properties::decode(text);
-        assert_eq!(unsupported(&of("TRAN_MSG\u{1}true"), 0, false), Some(Unsupported::Transaction));
-        assert_eq!(unsupported(&of("TRAN_MSG\u{1}true"), 0, true), None);
-        assert_eq!(unsupported(&of(""), 4, false), Some(Unsupported::Transaction));
-        assert_eq!(unsupported(&of(""), 8, false), None);
-        assert_eq!(unsupported(&of("TIMER_DELAY_MS\u{1}5"), 0, false), Some(Unsupported::Timer));
-        assert_eq!(unsupported(&of("TIMER_DELAY_MS\u{1}5\u{2}DELAY\u{1}1"), 0, false), None);
-        assert_eq!(
-            unsupported(&of("INNER_MULTI_DISPATCH\u{1}%LMQ%a"), 0, false),
-            Some(Unsupported::LightQueues)
-        );
+        assert!(!is_lost(&of("TRAN_MSG\u{1}true"), 4, false));
+        assert!(is_lost(&of("TRAN_MSG\u{1}true"), 4, true));
+        assert!(is_lost(&of(""), 4, false) && is_lost(&of(""), 12, false));
+        assert!(!is_lost(&of(""), 8, false) && !is_lost(&of(""), 0, false));
+    }
+
+    #[test]
+    fn a_message_has_room_for_its_offsets_in_further_queues() {
+        let named =
+            properties::decode("INNER_MULTI_DISPATCH\u{1}%LMQ%a,%LMQ%b\u{2}KEYS\u{1}k\u{2}");
+        let room = light::room(2);
+        assert_eq!(text("T", &named), format!("{}{room}", properties::encode(&named)));
+        assert_eq!(text("%RETRY%g", &named), properties::encode(&named));
+        assert_eq!(own(Some(&text("T", &named))), named, "a copy gets offsets of its own");
     }
 
     #[test]

@@ -41,6 +41,10 @@ pub struct Figures {
     pub topics: u64,
     /// Bytes of the committed log that are not yet in the queues.
     pub dispatch_behind: u64,
+    /// Used share of the fullest file system that holds data, from 0 to 1; 0 where unknown.
+    pub disk_used: f64,
+    /// 1 where there is room for sends, 0 where they are refused for want of it.
+    pub store_writable: u64,
     /// End of the committed log in bytes.
     pub commit_position: u64,
     /// Oldest kept entry in bytes.
@@ -82,16 +86,21 @@ impl Broker {
             held_pulls: self.hold.len() as u64,
             topics: self.topics.len() as u64,
             dispatch_behind: self.store.dispatch_behind_bytes(),
+            disk_used: self.disk.fullest().map_or(0.0, |fullest| fullest.used()),
+            store_writable: u64::from(self.disk.refusal().is_none()),
             commit_position: self.store.max_physical(),
             min_position: self.store.min_physical(),
         }
     }
 
-    /// Why clients should not use this broker yet; `None` when they can. It must be the master
-    /// and, where name servers are configured, be known to one of them.
+    /// Why this broker does not do its part yet; `None` when it does. It must be the master, or
+    /// follow one, and, where name servers are configured, be known to one of them.
     #[must_use]
     pub fn unready(&self) -> Option<String> {
-        if let Err(rejection) = self.require_master() {
+        let follows = matches!(self.role(), Role::Slave { .. });
+        if let Err(rejection) = self.require_master()
+            && !follows
+        {
             return Some(rejection.remark);
         }
         self.registration

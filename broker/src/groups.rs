@@ -1,20 +1,16 @@
 //! Subscription groups: how each consumer group may consume (`SubscriptionGroupManager.java`).
 
-mod file;
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use dashmap::{DashMap, mapref::entry::Entry};
 use protocol::body::{DataVersion, SubscriptionGroupConfig};
-use store::config_file::ConfigFile;
+use store::journal::{Change, Tables};
 
 /// Groups that exist on every broker.
 const BUILT_IN: [&str; 8] = [
@@ -45,53 +41,97 @@ pub(crate) enum UpdateError {
     Attribute(String),
 }
 
-/// The table of subscription groups.
-#[derive(Debug)]
+/// The table of subscription groups, as the journal says; beside it only groups that their use has
+/// just made.
+#[derive(Debug, Default)]
 pub(crate) struct Groups {
     table: DashMap<String, Arc<SubscriptionGroupConfig>>,
     /// Rights taken away, by group and topic: a bit mask.
     forbidden: DashMap<String, BTreeMap<String, i32>>,
     version: Mutex<DataVersion>,
-    dirty: AtomicBool,
-    file: Mutex<ConfigFile>,
 }
 
 impl Groups {
+    /// The table as the journal has it.
+    pub(crate) fn new(tables: &Tables) -> Self {
+        let groups = Self::default();
+        groups.load(tables);
+        groups
+    }
+
+    /// Adds the built-in groups that are missing, as every node does by itself.
+    pub(crate) fn complete(tables: &mut Tables) {
+        for name in BUILT_IN {
+            let group = || Arc::new(defaults(name));
+            tables.groups.entry(name.to_owned()).or_insert_with(group);
+        }
+    }
+
+    /// Takes the whole table.
+    pub(crate) fn load(&self, tables: &Tables) {
+        self.table.retain(|name, _| tables.groups.contains_key(name));
+        self.forbidden.retain(|name, _| tables.forbidden.contains_key(name));
+        let names = tables.groups.keys().chain(tables.forbidden.keys());
+        names.for_each(|name| self.take(name, tables));
+    }
+
+    /// Takes what the journal has for one group now.
+    pub(crate) fn take(&self, name: &str, tables: &Tables) {
+        match tables.groups.get(name) {
+            Some(group) => drop(self.table.insert(name.to_owned(), Arc::clone(group))),
+            None => drop(self.table.remove(name)),
+        }
+        match tables.forbidden.get(name) {
+            Some(masks) => drop(self.forbidden.insert(name.to_owned(), masks.clone())),
+            None => drop(self.forbidden.remove(name)),
+        }
+        let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
+        version.clone_from(&tables.versions.groups);
+    }
+
     /// The group, where it exists.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<SubscriptionGroupConfig>> {
         self.table.get(name).map(|group| Arc::clone(&group))
     }
 
-    /// The group; made with defaults where it does not exist and may be made: `auto_create` is
-    /// `autoCreateSubscriptionGroup`, and a bad name never is. With `bound` groups in the table
-    /// only an administrator makes more.
+    /// The group, and whether this call made it: with defaults, where it does not exist and may be
+    /// made. `auto_create` is `autoCreateSubscriptionGroup`, and a bad name never is. With `bound`
+    /// groups in the table only an administrator makes more.
     pub(crate) fn find_or_create(
         &self,
         name: &str,
         auto_create: bool,
         bound: usize,
-    ) -> Option<Arc<SubscriptionGroupConfig>> {
+    ) -> Option<(Arc<SubscriptionGroupConfig>, bool)> {
         if let Some(found) = self.find(name) {
-            return Some(found);
+            return Some((found, false));
         }
         let wanted = auto_create || name.starts_with(SYSTEM_PREFIX);
         if !wanted || protocol::name::validate_group(name).is_err() || self.table.len() >= bound {
             return None;
         }
         let group = match self.table.entry(name.to_owned()) {
-            Entry::Occupied(found) => return Some(Arc::clone(found.get())),
+            Entry::Occupied(found) => return Some((Arc::clone(found.get()), false)),
             Entry::Vacant(free) => Arc::clone(&free.insert(Arc::new(defaults(name)))),
         };
-        self.changed();
         tracing::info!(group = name, "subscription group was created by its first use");
-        Some(group)
+        Some((group, true))
     }
 
-    /// Creates or replaces a group as an administrator wants it.
+    /// The group as [`Groups::find_or_create`] would make it.
+    pub(crate) fn unmade(name: &str, auto_create: bool) -> Option<Arc<SubscriptionGroupConfig>> {
+        let wanted = auto_create || name.starts_with(SYSTEM_PREFIX);
+        (wanted && protocol::name::validate_group(name).is_ok()).then(|| Arc::new(defaults(name)))
+    }
+
+    /// What creates or replaces a group as an administrator wants it; `None` where it is so.
     ///
     /// # Errors
-    /// See [`UpdateError`]; nothing is changed then.
-    pub(crate) fn update(&self, mut wanted: SubscriptionGroupConfig) -> Result<(), UpdateError> {
+    /// See [`UpdateError`].
+    pub(crate) fn update(
+        &self,
+        mut wanted: SubscriptionGroupConfig,
+    ) -> Result<Option<Change>, UpdateError> {
         Self::check(&wanted)?;
         let present = self.find(&wanted.group_name);
         let mut attributes =
@@ -104,11 +144,7 @@ impl Groups {
             }
         }
         wanted.attributes = attributes;
-        if present.is_none_or(|group| *group != wanted) {
-            self.table.insert(wanted.group_name.clone(), Arc::new(wanted));
-            self.changed();
-        }
-        Ok(())
+        Ok(present.is_none_or(|group| *group != wanted).then_some(Change::Group(wanted)))
     }
 
     /// Whether [`Groups::update`] would take a group.
@@ -124,13 +160,10 @@ impl Groups {
         }
     }
 
-    /// Removes a group; whether it was there.
-    pub(crate) fn remove(&self, name: &str) -> bool {
-        let removed = self.table.remove(name).is_some() | self.forbidden.remove(name).is_some();
-        if removed {
-            self.changed();
-        }
-        removed
+    /// What removes a group; `None` where there is nothing of it.
+    pub(crate) fn remove(&self, name: &str) -> Option<Change> {
+        let there = self.table.contains_key(name) || self.forbidden.contains_key(name);
+        there.then(|| Change::DeleteGroup(name.to_owned()))
     }
 
     /// All groups, by name.
@@ -151,61 +184,21 @@ impl Groups {
             .is_none_or(|mask| mask & READ_BIT == 0)
     }
 
-    /// Gives or takes the right of a group to read a topic.
-    pub(crate) fn set_may_read(&self, group: &str, topic: &str, readable: bool) {
+    /// What gives or takes the right of a group to read a topic; `None` where it is so.
+    pub(crate) fn set_may_read(&self, group: &str, topic: &str, readable: bool) -> Option<Change> {
         if self.may_read(group, topic) == readable {
-            return;
+            return None;
         }
-        let mut topics = self.forbidden.entry(group.to_owned()).or_default();
-        let mask = topics.entry(topic.to_owned()).or_default();
-        if readable {
-            *mask &= !READ_BIT;
-        } else {
-            *mask |= READ_BIT;
-        }
-        topics.retain(|_, mask| *mask != 0);
-        drop(topics);
-        self.forbidden.remove_if(group, |_, topics| topics.is_empty());
-        self.changed();
+        let present = self.forbidden.get(group).and_then(|topics| topics.get(topic).copied());
+        let present = present.unwrap_or_default();
+        let mask = if readable { present & !READ_BIT } else { present | READ_BIT };
+        let (group, topic) = (group.to_owned(), topic.to_owned());
+        Some(Change::Forbidden { group, topic, mask })
     }
 
     /// The version that slaves and tools compare; it moves with every change.
     pub(crate) fn version(&self) -> DataVersion {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn empty(file: ConfigFile) -> Self {
-        Self {
-            table: DashMap::new(),
-            forbidden: DashMap::new(),
-            version: Mutex::default(),
-            dirty: AtomicBool::new(false),
-            file: Mutex::new(file),
-        }
-    }
-
-    /// Whether something changed since the last call.
-    fn take_changed(&self) -> bool {
-        self.dirty.swap(false, Ordering::AcqRel)
-    }
-
-    /// Says that what the last [`Groups::take_changed`] reported could not be written.
-    fn mark_changed(&self) {
-        self.dirty.store(true, Ordering::Release);
-    }
-
-    fn add_built_in(&self) {
-        for name in BUILT_IN {
-            self.table.entry(name.to_owned()).or_insert_with(|| Arc::new(defaults(name)));
-        }
-    }
-
-    fn changed(&self) {
-        let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
-        version.counter += 1;
-        version.timestamp = crate::clock::now_millis();
-        drop(version);
-        self.dirty.store(true, Ordering::Release);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Regular work on the tables of clients, offsets and groups.
+//! Regular work on the table of clients and on the files of the other tables.
 
 use std::{
     io,
@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use segment::Throttle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::broker::Broker;
@@ -17,6 +18,7 @@ const EXPIRY: Duration = Duration::from_secs(10);
 /// [`flush`], which a stop calls.
 pub(crate) async fn run(broker: Arc<Broker>) {
     let flush_every = Duration::from_millis(broker.config().flush_consumer_offset_interval);
+    let warned = Throttle::new();
     let mut seconds = interval(Duration::from_secs(1));
     let mut expiries = interval(EXPIRY);
     let mut flushes = interval(flush_every);
@@ -27,27 +29,31 @@ pub(crate) async fn run(broker: Arc<Broker>) {
         tokio::select! {
             _ = seconds.tick() => broker.stats.tick(),
             _ = expiries.tick() => broker.expire_clients(Instant::now()),
-            _ = flushes.tick() => flush_apart(&broker).await,
+            _ = flushes.tick() => flush_apart(&broker, &warned).await,
         }
     }
 }
 
-/// Writes the tables of offsets and groups where they changed. It waits for the disk.
+/// Writes Java's files of the tables where they changed. It waits for the disk.
 ///
 /// # Errors
-/// A table cannot be written; the other one is written all the same.
+/// A file cannot be written; the next call tries again.
 pub(crate) fn flush(broker: &Broker) -> io::Result<()> {
-    let offsets = broker.offsets.flush();
-    broker.groups.flush().and(offsets)
+    broker.journal.project(broker.store.dispatched())
 }
 
-async fn flush_apart(broker: &Arc<Broker>) {
+async fn flush_apart(broker: &Arc<Broker>, warned: &Throttle) {
     let writing = Arc::clone(broker);
     match tokio::task::spawn_blocking(move || flush(&writing)).await {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => drop(warned.over()),
         Ok(Err(error)) => {
-            tracing::error!(%error, "consumer offsets or groups could not be written, they are tried again");
+            if let Some(held_back) = warned.tell(Instant::now()) {
+                tracing::error!(
+                    %error, held_back,
+                    "files of config/ could not be written, they are tried again until they can"
+                );
+            }
         }
-        Err(error) => tracing::error!(%error, "writing of consumer offsets and groups ended early"),
+        Err(error) => tracing::error!(%error, "writing of the files of config/ ended early"),
     }
 }

@@ -4,36 +4,61 @@
 //! connection through the route table (`routes.rs`) to a handler, which answers now, on commit, or
 //! when what it waits for has come.
 
+mod audit;
 mod broker;
 mod call;
 mod clock;
+mod compat;
 pub mod config;
 mod consumers;
 mod delay;
+mod disk;
 mod dispatcher;
 mod dledger_log;
 mod drafts;
 mod figures;
+mod filter;
+mod forward;
+mod group;
 mod groups;
+mod hand_over;
 mod handlers;
 mod hold;
 mod housekeeping;
+mod journal;
+mod keeping;
 mod lanes;
 mod locks;
+mod native_front;
+mod network;
+mod offline;
 mod offsets;
+mod operator;
 mod pending;
 mod presence;
 mod producers;
+mod protocol_status;
 mod registration;
 mod reply;
 mod requests;
+mod reserve;
 mod role;
 mod routes;
 mod start;
 mod stats;
+mod switch;
+mod timer;
 mod topics;
+mod transaction;
+mod waiting;
 
 pub use broker::Broker;
 pub use figures::Figures;
+pub use group::Group;
+pub use offline::{
+    Conversion, ConvertError, LostTopic, NativeOffline, Offline, OfflineError, Progress,
+    StoreSurvey,
+};
+pub use protocol_status::protocol_status;
 pub use requests::RequestFigures;
 pub use start::{BrokerOptions, RunningBroker, StartError, StopError};

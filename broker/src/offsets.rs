@@ -1,10 +1,10 @@
 //! How far each group has consumed each queue (`ConsumerOffsetManager.java`).
 //!
-//! The last commit wins, also when it goes back: the client knows what it wants to see again. An
-//! offset that an administrator has set is different: it stands against commits until the client
-//! has been told of it by its next query or pull.
+//! The table follows from the journal. The leader keeps commits whose records are not applied yet
+//! beside it, and answers with them: the last commit wins, also when it goes back, for the client
+//! knows what it wants to see again. An offset that an administrator has set is different: it stands
+//! against commits until the client has been told of it by its next query or pull.
 
-mod file;
 #[cfg(test)]
 mod tests;
 
@@ -12,25 +12,24 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
 use dashmap::DashMap;
-use protocol::body::DataVersion;
-use store::config_file::ConfigFile;
+use protocol::body::{ConsumerOffsetSerializeWrapper, DataVersion};
+use store::journal::{Change, Tables};
 
 /// The largest queue number that an offset is kept for.
 const MAX_QUEUE: i32 = 65_535;
 
-/// Commits until the data version moves (`consumerOffsetUpdateVersionStep`).
-const VERSION_STEP: u64 = 500;
-
 /// What became of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Commit {
-    /// The offset is kept.
-    Kept,
+    /// The offset is the group's in the journal already.
+    Known,
+    /// The offset holds here, and its record is still to be written.
+    Pending,
     /// The offset is not kept: an administrator's reset waits for the client.
     ResetPending,
     /// The offset is not kept: it or the queue number says nothing.
@@ -40,55 +39,186 @@ pub(crate) enum Commit {
 /// Offsets of one group on one topic, by queue.
 #[derive(Debug, Clone, Default)]
 struct Progress {
-    /// What was committed: the next message to consume.
+    /// What the journal says: the next message to consume.
     committed: BTreeMap<i32, i64>,
+    /// What was committed here and is not applied yet.
+    pending: BTreeMap<i32, Waiting>,
     /// Where the latest pull ended. In memory only.
     pulled: BTreeMap<i32, i64>,
     /// Resets that the client has not heard of. In memory only.
     resets: BTreeMap<i32, i64>,
+    /// Whether the key is in the list of those with something to send.
+    listed: bool,
+}
+
+/// A commit that is not applied yet.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    offset: i64,
+    /// Number of the commit, which no other has.
+    commit: u64,
+    /// Whether its record was handed to the log.
+    sent: bool,
 }
 
 /// The table of all offsets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Offsets {
     /// By `topic@group`, the key that Java uses in its file and on the wire.
     table: DashMap<String, Progress>,
     version: Mutex<DataVersion>,
     commits: AtomicU64,
-    dirty: AtomicBool,
-    file: Mutex<ConfigFile>,
+    /// Keys with commits that no record holds.
+    unsent: Mutex<Vec<String>>,
+}
+
+/// Commits of some groups on their way into the log.
+#[derive(Debug, Default)]
+pub(crate) struct Sent(Vec<SentOf>);
+
+/// The commits of one key: queue, offset and number of each.
+type SentOf = (String, Vec<(i32, i64, u64)>);
+
+impl Sent {
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The changes to be written.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let change = |(key, commits): &SentOf| Change::Offsets {
+            key: key.clone(),
+            queues: commits.iter().map(|(queue, offset, _)| (*queue, *offset)).collect(),
+        };
+        self.0.iter().map(change).collect()
+    }
 }
 
 impl Offsets {
+    /// The table as the journal has it.
+    pub(crate) fn new(tables: &Tables) -> Self {
+        let offsets = Self::default();
+        offsets.load(tables);
+        offsets
+    }
+
+    /// Takes the whole table. Commits that are not applied are forgotten: another node leads, and
+    /// their clients commit again.
+    pub(crate) fn load(&self, tables: &Tables) {
+        self.unsent().clear();
+        self.table.retain(|key, _| tables.offsets.contains_key(key));
+        for (key, offsets) in &tables.offsets {
+            let mut progress = self.table.entry(key.clone()).or_default();
+            progress.committed.clone_from(offsets);
+            progress.pending.clear();
+            progress.listed = false;
+        }
+        self.set_version(tables);
+    }
+
+    /// Resets that clients have not heard of are forgotten: told by a node that leads again later,
+    /// they would set a group back that has gone on elsewhere.
+    pub(crate) fn forget_resets(&self) {
+        let keys: Vec<String> = self
+            .table
+            .iter()
+            .filter(|progress| !progress.resets.is_empty())
+            .map(|progress| progress.key().clone())
+            .collect();
+        for key in keys {
+            if let Some(mut progress) = self.table.get_mut(&key) {
+                progress.resets.clear();
+            }
+        }
+    }
+
+    /// Takes what the journal has for some queues now.
+    pub(crate) fn take(&self, key: &str, queues: &[(i32, i64)], tables: &Tables) {
+        if let Some(offsets) = tables.offsets.get(key) {
+            let mut progress = self.table.entry(key.to_owned()).or_default();
+            for (queue, _) in queues {
+                if let Some(offset) = offsets.get(queue) {
+                    progress.committed.insert(*queue, *offset);
+                }
+            }
+        }
+        self.set_version(tables);
+    }
+
     /// Keeps `offset` as the next message that the group wants of a queue.
     pub(crate) fn commit(&self, group: &str, topic: &str, queue: i32, offset: i64) -> Commit {
         if offset < 0 || !(0..=MAX_QUEUE).contains(&queue) {
             return Commit::Meaningless;
         }
-        let (result, moved) = self.with(group, topic, |progress| {
+        self.with(group, topic, |key, progress| {
             if progress.resets.contains_key(&queue) {
-                return (Commit::ResetPending, false);
+                return Commit::ResetPending;
             }
             // Clients repeat their offsets every few seconds; an idle group writes nothing.
-            let moved = progress.committed.insert(queue, offset) != Some(offset);
-            (Commit::Kept, moved)
-        });
-        if moved {
-            self.changed();
+            if progress.effective(queue) != Some(offset) {
+                self.wait(key, progress, (queue, offset));
+            }
+            if progress.pending.contains_key(&queue) { Commit::Pending } else { Commit::Known }
+        })
+    }
+
+    /// The commits that no record holds, to be written now. One taker at a time.
+    pub(crate) fn take_unsent(&self) -> Sent {
+        let keys = std::mem::take(&mut *self.unsent());
+        let mut sent = Sent::default();
+        for key in keys {
+            let Some(mut progress) = self.table.get_mut(&key) else { continue };
+            progress.listed = false;
+            let mut commits = Vec::new();
+            for (queue, waiting) in &mut progress.pending {
+                if !waiting.sent {
+                    waiting.sent = true;
+                    commits.push((*queue, waiting.offset, waiting.commit));
+                }
+            }
+            drop(progress);
+            if !commits.is_empty() {
+                sent.0.push((key, commits));
+            }
         }
-        result
+        sent
+    }
+
+    /// The commits are applied, or it is not known whether they are: those are sent again.
+    pub(crate) fn settle(&self, sent: Sent, applied: bool) {
+        for (key, commits) in sent.0 {
+            let Some(mut progress) = self.table.get_mut(&key) else { continue };
+            let mut again = false;
+            for (queue, _, commit) in commits {
+                let Some(waiting) = progress.pending.get_mut(&queue) else { continue };
+                if waiting.commit != commit {
+                    continue;
+                }
+                if applied {
+                    progress.pending.remove(&queue);
+                } else {
+                    waiting.sent = false;
+                    again = true;
+                }
+            }
+            if again && !progress.listed {
+                progress.listed = true;
+                self.unsent().push(key);
+            }
+        }
     }
 
     /// Where the group goes on in a queue: a reset that waits for it, else what it committed.
     pub(crate) fn query(&self, group: &str, topic: &str, queue: i32) -> Option<i64> {
         let progress = self.table.get(&key(group, topic))?;
-        progress.resets.get(&queue).or_else(|| progress.committed.get(&queue)).copied()
+        progress.resets.get(&queue).copied().or_else(|| progress.effective(queue))
     }
 
     /// Keeps where a pull ended: messages up to here are with the client.
     pub(crate) fn pulled(&self, group: &str, topic: &str, queue: i32, next: i64) {
         if next >= 0 && (0..=MAX_QUEUE).contains(&queue) {
-            self.with(group, topic, |progress| progress.pulled.insert(queue, next));
+            self.with(group, topic, |_, progress| progress.pulled.insert(queue, next));
         }
     }
 
@@ -100,11 +230,10 @@ impl Offsets {
     /// Sets where the group goes on, against commits that are on their way, until it has heard of
     /// it.
     pub(crate) fn reset(&self, group: &str, topic: &str, queue: i32, offset: i64) {
-        self.with(group, topic, |progress| {
+        self.with(group, topic, |key, progress| {
             progress.resets.insert(queue, offset);
-            progress.committed.insert(queue, offset);
+            self.wait(key, progress, (queue, offset));
         });
-        self.changed();
     }
 
     /// Takes the reset that waits for the group's next pull of a queue.
@@ -131,7 +260,7 @@ impl Offsets {
     pub(crate) fn committed(&self, group: &str, topic: &str) -> BTreeMap<i32, i64> {
         self.table
             .get(&key(group, topic))
-            .map_or_else(BTreeMap::new, |progress| progress.committed.clone())
+            .map_or_else(BTreeMap::new, |progress| progress.all_effective())
     }
 
     /// Gives `to` the committed offsets of `from`, on one topic or on all.
@@ -143,8 +272,11 @@ impl Offsets {
         for topic in topics {
             let offsets = self.committed(from, &topic);
             if !offsets.is_empty() {
-                self.with(to, &topic, |progress| progress.committed = offsets);
-                self.changed();
+                self.with(to, &topic, |key, progress| {
+                    for offset in offsets {
+                        self.wait(key, progress, offset);
+                    }
+                });
             }
         }
     }
@@ -159,62 +291,93 @@ impl Offsets {
         self.forget(|of_topic, _| of_topic == topic);
     }
 
-    fn empty(file: ConfigFile) -> Self {
-        Self {
-            table: DashMap::new(),
-            version: Mutex::default(),
-            commits: AtomicU64::new(0),
-            dirty: AtomicBool::new(false),
-            file: Mutex::new(file),
-        }
-    }
-
-    /// Whether something changed since the last call.
-    fn take_changed(&self) -> bool {
-        self.dirty.swap(false, Ordering::AcqRel)
-    }
-
-    /// Says that what the last [`Offsets::take_changed`] reported could not be written.
-    fn mark_changed(&self) {
-        self.dirty.store(true, Ordering::Release);
-    }
-
     /// The version that Java's slaves compare.
     pub(crate) fn version(&self) -> DataVersion {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn forget(&self, gone: impl Fn(&str, &str) -> bool) {
-        let before = self.table.len();
-        self.table.retain(|key, _| split(key).is_none_or(|(topic, group)| !gone(topic, group)));
-        if self.table.len() != before {
-            self.changed();
+    /// The committed offsets and where pulls ended, as Java's slaves ask for them.
+    pub(crate) fn wrapper_for_slaves(&self) -> ConsumerOffsetSerializeWrapper {
+        let offset_table = self.collect(Progress::all_effective);
+        let mut group_topic_map: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (topic, group) in offset_table.keys().filter_map(|key| split(key)) {
+            group_topic_map.entry(group.to_owned()).or_default().push(topic.to_owned());
         }
+        ConsumerOffsetSerializeWrapper {
+            offset_table,
+            group_topic_map: Some(group_topic_map),
+            data_version: self.version(),
+            lmq_offset_table: Some(BTreeMap::new()),
+            pull_offset_table: Some(self.collect(|progress| progress.pulled.clone())),
+        }
+    }
+
+    fn collect(
+        &self,
+        part: impl Fn(&Progress) -> BTreeMap<i32, i64>,
+    ) -> BTreeMap<String, BTreeMap<i32, i64>> {
+        self.table
+            .iter()
+            .map(|row| (row.key().clone(), part(row.value())))
+            .filter(|(_, offsets)| !offsets.is_empty())
+            .collect()
+    }
+
+    /// Lets a commit wait for its record.
+    fn wait(&self, key: &str, progress: &mut Progress, (queue, offset): (i32, i64)) {
+        let commit = self.commits.fetch_add(1, Ordering::Relaxed);
+        progress.pending.insert(queue, Waiting { offset, commit, sent: false });
+        if !progress.listed {
+            progress.listed = true;
+            self.unsent().push(key.to_owned());
+        }
+    }
+
+    fn unsent(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_version(&self, tables: &Tables) {
+        let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
+        version.clone_from(&tables.versions.offsets);
+    }
+
+    fn forget(&self, gone: impl Fn(&str, &str) -> bool) {
+        self.table.retain(|key, _| split(key).is_none_or(|(topic, group)| !gone(topic, group)));
     }
 
     fn select(&self, pick: impl Fn(&str, &str) -> Option<String>) -> BTreeSet<String> {
         self.table
             .iter()
-            .filter(|entry| !entry.committed.is_empty())
+            .filter(|entry| !entry.committed.is_empty() || !entry.pending.is_empty())
             .filter_map(|entry| split(entry.key()).and_then(|(topic, group)| pick(topic, group)))
             .collect()
     }
 
-    fn with<R>(&self, group: &str, topic: &str, change: impl FnOnce(&mut Progress) -> R) -> R {
+    fn with<R>(
+        &self,
+        group: &str,
+        topic: &str,
+        change: impl FnOnce(&str, &mut Progress) -> R,
+    ) -> R {
         let key = key(group, topic);
         if let Some(mut progress) = self.table.get_mut(&key) {
-            return change(&mut progress);
+            return change(&key, &mut progress);
         }
-        change(&mut self.table.entry(key).or_default())
+        change(&key, &mut self.table.entry(key.clone()).or_default())
+    }
+}
+
+impl Progress {
+    fn effective(&self, queue: i32) -> Option<i64> {
+        let waiting = self.pending.get(&queue).map(|waiting| waiting.offset);
+        waiting.or_else(|| self.committed.get(&queue).copied())
     }
 
-    fn changed(&self) {
-        self.dirty.store(true, Ordering::Release);
-        if self.commits.fetch_add(1, Ordering::Relaxed) % VERSION_STEP == VERSION_STEP - 1 {
-            let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
-            version.counter += 1;
-            version.timestamp = crate::clock::now_millis();
-        }
+    fn all_effective(&self) -> BTreeMap<i32, i64> {
+        let mut all = self.committed.clone();
+        all.extend(self.pending.iter().map(|(queue, waiting)| (*queue, waiting.offset)));
+        all
     }
 }
 

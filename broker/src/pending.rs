@@ -15,7 +15,9 @@ use remoting::{Flush, Responder};
 use store::append_log::{AppendFailure, CommitSink, Completed, Placed, RefusalCause};
 use tokio::sync::oneshot;
 
-use crate::{broker::Advertised, call::Rejection, reply, stats::Stats};
+use crate::{
+    broker::Advertised, call::Rejection, config::BrokerConfig, disk::Disk, reply, stats::Stats,
+};
 
 /// What became of an append.
 pub(crate) type Outcome = Result<Placed, AppendFailure>;
@@ -40,6 +42,8 @@ pub(crate) struct Producer {
     pub(crate) queue_id: i32,
     /// `UNIQ_KEY` of the message; none for a batch without one.
     pub(crate) transaction_id: Option<String>,
+    /// By what a timer message can be taken back.
+    pub(crate) recall_handle: Option<String>,
     /// Fields that every answer to a send carries.
     pub(crate) marks: Marks,
     /// When the request came.
@@ -49,18 +53,16 @@ pub(crate) struct Producer {
 /// The region and the trace switch, which every answer to a send carries.
 #[derive(Debug, Clone)]
 pub(crate) struct Marks {
-    /// `regionId`.
-    pub(crate) region: String,
-    /// `traceOn`.
-    pub(crate) trace_on: bool,
+    /// The configuration when the message came: `regionId` and `traceOn`.
+    pub(crate) config: Arc<BrokerConfig>,
 }
 
 impl Marks {
     /// The answer with these fields.
     pub(crate) fn on(&self, answer: Command) -> Command {
         answer
-            .with_field("MSG_REGION", self.region.as_str())
-            .with_field("TRACE_ON", if self.trace_on { "true" } else { "false" })
+            .with_field("MSG_REGION", &self.config.region_id)
+            .with_field("TRACE_ON", if self.config.trace_on { "true" } else { "false" })
     }
 }
 
@@ -73,6 +75,10 @@ pub(crate) struct Completions {
     pub(crate) advertised: Arc<Advertised>,
     /// Counts what the log has taken and not completed.
     pub(crate) in_flight: Arc<InFlight>,
+    /// Is told when there was no room.
+    pub(crate) disk: Arc<Disk>,
+    /// Whether an append waits for other members.
+    pub(crate) grouped: bool,
 }
 
 /// Appends that the log has taken and not completed.
@@ -114,6 +120,11 @@ impl CommitSink<Pending> for Completions {
         let mut flushes: Vec<Flush> = Vec::new();
         let number = group.len() as u64;
         for completed in group {
+            match &completed.result {
+                Ok(_) => self.disk.stored(),
+                Err(AppendFailure::DiskFull(reason)) => self.disk.found_no_room(reason),
+                Err(_) => {}
+            }
             match completed.token {
                 Pending::Send(producer) => {
                     flushes.extend(self.answer(*producer, completed.result));
@@ -142,7 +153,7 @@ impl Completions {
             }
             Err(failure) => {
                 self.stats.send_failed();
-                failed(&producer, &failure)
+                failed(&producer, &failure, self.grouped)
             }
         };
         producer.responder.send_unflushed(producer.marks.on(answer))
@@ -166,6 +177,7 @@ impl Completions {
             queue_id: producer.queue_id,
             queue_offset: queue_offset.unwrap_or_default(),
             transaction_id: producer.transaction_id.clone(),
+            recall_handle: producer.recall_handle.clone(),
             ..SendMessageResponse::default()
         })
     }
@@ -183,18 +195,25 @@ pub(crate) fn offsets(record: &[u8]) -> (i64, i64) {
     )
 }
 
-/// The answer to a message that is not known to be committed.
+/// The answer to a message that is not known to be committed: by a code at which clients send again
+/// where nothing of it is kept, by the code of a time-out where it may still be committed.
 ///
-/// Java clients read the header of FLUSH_DISK_TIMEOUT as that of a success, so that it must be
+/// Java clients read the header of the time-out codes as that of a success, so that it must be
 /// there; the offset -1 says that it is not known.
-fn failed(producer: &Producer, failure: &AppendFailure) -> Command {
+fn failed(producer: &Producer, failure: &AppendFailure, grouped: bool) -> Command {
     let code = match failure {
-        AppendFailure::Truncated { .. } => response::SERVICE_NOT_AVAILABLE,
+        AppendFailure::Refused(cause) => {
+            return reply::refusal(&refused(cause, producer.marks.config.max_message_size));
+        }
+        AppendFailure::Truncated { .. } | AppendFailure::DiskFull(_) => {
+            response::SERVICE_NOT_AVAILABLE
+        }
+        AppendFailure::TimedOut { .. } if grouped => response::FLUSH_SLAVE_TIMEOUT,
         AppendFailure::TimedOut { .. } => response::FLUSH_DISK_TIMEOUT,
         AppendFailure::Write(_) | AppendFailure::Unconfirmed(_) => response::SYSTEM_ERROR,
     };
-    let answer = reply::answer(code).with_remark(failure.to_string());
-    if code != response::FLUSH_DISK_TIMEOUT {
+    let answer = reply::answer(code).with_remark(remark_of(failure));
+    if !matches!(failure, AppendFailure::TimedOut { .. }) {
         return answer;
     }
     answer.with_header(&SendMessageResponse {
@@ -232,13 +251,35 @@ pub(crate) fn refused(cause: &RefusalCause, max_body: u32) -> Rejection {
     }
 }
 
+/// What the log made of an append that somebody waited for. `stopped` is told where the log has
+/// stopped, and says what to do then.
+pub(crate) fn settled(
+    told: Result<Outcome, oneshot::error::RecvError>,
+    stopped: &str,
+) -> Result<Placed, Rejection> {
+    let outcome = told
+        .map_err(|_dropped| Rejection::new(response::SERVICE_NOT_AVAILABLE, stopped.to_owned()))?;
+    outcome.map_err(|failure| not_committed(&failure))
+}
+
 /// The refusal of an append that was taken and not committed.
 pub(crate) fn not_committed(failure: &AppendFailure) -> Rejection {
     let code = match failure {
-        AppendFailure::Truncated { .. } => response::SERVICE_NOT_AVAILABLE,
+        AppendFailure::Truncated { .. }
+        | AppendFailure::Refused(_)
+        | AppendFailure::DiskFull(_) => response::SERVICE_NOT_AVAILABLE,
         AppendFailure::TimedOut { .. }
         | AppendFailure::Write(_)
         | AppendFailure::Unconfirmed(_) => response::SYSTEM_ERROR,
     };
-    Rejection::new(code, failure.to_string())
+    Rejection::new(code, remark_of(failure))
+}
+
+fn remark_of(failure: &AppendFailure) -> String {
+    match failure {
+        AppendFailure::DiskFull(_) => format!(
+            "service not available now: {failure}; free some room or send to another broker"
+        ),
+        _ => failure.to_string(),
+    }
 }

@@ -10,16 +10,30 @@ use protocol::{
     Command, body::SubscriptionGroupConfig, code::request, header::NotifyConsumerIdsChangedRequest,
 };
 use remoting::Connection;
+use store::journal::Change;
 
-use crate::{broker::Broker, consumers::Lost};
+use crate::{broker::Broker, consumers::Lost, groups::Groups, role::Role};
 
 impl Broker {
-    /// The group of this name, made where use makes groups.
-    pub(crate) fn group(&self, name: &str) -> Option<Arc<SubscriptionGroupConfig>> {
+    /// The group of this name, made where use makes groups. Only the master makes one: a slave takes
+    /// it as it would be made, until it hears of it.
+    pub(crate) fn consumer_group(&self, name: &str) -> Option<Arc<SubscriptionGroupConfig>> {
         self.groups.find(name).or_else(|| {
             let config = self.config();
+            if config.enable_lmq && name.starts_with(protocol::name::LMQ_PREFIX) {
+                // Groups of light queues are in no table (`LmqSubscriptionGroupManager.java`).
+                return Groups::unmade(name, true);
+            }
+            if !self.with_role(Role::is_master) {
+                return Groups::unmade(name, config.auto_create_subscription_group);
+            }
             let bound = config.max_subscription_groups as usize;
-            self.groups.find_or_create(name, config.auto_create_subscription_group, bound)
+            let auto = config.auto_create_subscription_group;
+            let (group, made) = self.groups.find_or_create(name, auto, bound)?;
+            if made {
+                self.journal.soon(Change::NewGroup(SubscriptionGroupConfig::clone(&group)));
+            }
+            Some(group)
         })
     }
 

@@ -7,7 +7,10 @@ use std::{
 
 use dashmap::{DashMap, mapref::entry::Entry};
 
-use crate::consumers::Member;
+use crate::{
+    consumers::Member,
+    keeping::{Exhausted, Keeping, membership},
+};
 
 /// The most groups that are online at a time.
 const MAX_GROUPS: usize = 100_000;
@@ -24,6 +27,9 @@ pub(crate) enum RegisterError {
     /// Too many connections.
     #[error("producer group {0} has {MAX_MEMBERS} connections, no further one is taken")]
     Members(String),
+    /// Too many bytes.
+    #[error(transparent)]
+    Bytes(#[from] Exhausted),
 }
 
 /// All producers that are online. `C` is a handle of a connection.
@@ -31,11 +37,19 @@ pub(crate) enum RegisterError {
 pub(crate) struct Producers<C> {
     groups: DashMap<String, HashMap<u64, Member<C>>>,
     of_connection: DashMap<u64, HashSet<String>>,
+    /// Number and handle of the connection by which a client, of that id, came last.
+    clients: DashMap<String, (u64, C)>,
+    keeping: Keeping,
 }
 
 impl<C> Default for Producers<C> {
     fn default() -> Self {
-        Self { groups: DashMap::new(), of_connection: DashMap::new() }
+        Self {
+            groups: DashMap::new(),
+            of_connection: DashMap::new(),
+            clients: DashMap::new(),
+            keeping: Keeping::default(),
+        }
     }
 }
 
@@ -54,9 +68,20 @@ impl<C: Clone> Producers<C> {
         if !members.contains_key(&id) && members.len() >= MAX_MEMBERS {
             return Err(RegisterError::Members(group.to_owned()));
         }
-        let fresh = members.insert(id, member).is_none();
+        let former = members.get(&id).map_or(0, |former| membership(group, former));
+        if let Err(error) = self.keeping.replace(former, membership(group, &member)) {
+            drop(members);
+            self.groups.remove_if(group, |_, members| members.is_empty());
+            return Err(error.into());
+        }
+        let (client, handle) = (member.client_id.clone(), member.handle.clone());
+        let former = members.insert(id, member);
         drop(members);
-        if fresh {
+        if let Some(former) = former.as_ref().filter(|former| former.client_id != client) {
+            self.forget_client(&former.client_id, id);
+        }
+        self.clients.insert(client, (id, handle));
+        if former.is_none() {
             self.of_connection.entry(id).or_default().insert(group.to_owned());
         }
         Ok(())
@@ -95,6 +120,11 @@ impl<C: Clone> Producers<C> {
         self.groups.get(group).map_or_else(Vec::new, |members| members.values().cloned().collect())
     }
 
+    /// The connection of the client that calls itself so (`ProducerManager.findChannel`).
+    pub(crate) fn of_client(&self, client_id: &str) -> Option<C> {
+        self.clients.get(client_id).map(|client| client.1.clone())
+    }
+
     /// All members of all groups.
     pub(crate) fn all(&self) -> BTreeMap<String, Vec<Member<C>>> {
         self.groups
@@ -110,9 +140,18 @@ impl<C: Clone> Producers<C> {
 
     fn leave(&self, group: &str, id: u64) {
         if let Some(mut members) = self.groups.get_mut(group) {
-            members.remove(&id);
+            let left = members.remove(&id);
+            drop(members);
+            self.keeping.release(left.as_ref().map_or(0, |left| membership(group, left)));
+            if let Some(left) = left.filter(|_| !self.of_connection.contains_key(&id)) {
+                self.forget_client(&left.client_id, id);
+            }
         }
         self.groups.remove_if(group, |_, members| members.is_empty());
+    }
+
+    fn forget_client(&self, client_id: &str, id: u64) {
+        self.clients.remove_if(client_id, |_, client| client.0 == id);
     }
 }
 
@@ -147,8 +186,26 @@ mod tests {
         producers.unregister("P", 2);
         producers.closed(1);
         assert!(producers.members("P").is_empty());
-        assert_eq!(producers.counts(), (0, 0));
-        assert!(producers.of_connection.is_empty());
+        assert_eq!((producers.counts(), producers.keeping.kept()), ((0, 0), 0));
+        assert!(producers.of_connection.is_empty() && producers.clients.is_empty());
+    }
+
+    #[test]
+    fn a_client_is_found_by_what_it_calls_itself() {
+        let producers = Producers::default();
+        producers.register("P", member(1)).unwrap();
+        producers.register("Q", member(1)).unwrap();
+        assert_eq!(producers.of_client("c1"), Some(1));
+        let again = Member { client_id: "c1".to_owned(), ..member(2) };
+        producers.register("P", again).unwrap();
+        producers.unregister("P", 1);
+        assert_eq!(producers.of_client("c1"), Some(2), "it came by another connection since");
+        producers.closed(1);
+        assert_eq!(producers.of_client("c1"), Some(2));
+        producers.register("P", member(2)).unwrap();
+        assert_eq!((producers.of_client("c1"), producers.of_client("c2")), (None, Some(2)));
+        producers.closed(2);
+        assert!(producers.clients.is_empty());
     }
 
     #[test]

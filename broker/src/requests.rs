@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::routes::ROUTES;
+use crate::routes::{self, ROUTES};
 
 /// Counters of requests, by line of the route table.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ struct Line {
     served: AtomicU64,
     refused: AtomicU64,
     micros: AtomicU64,
+    passed_on: AtomicU64,
 }
 
 /// Counters of one code.
@@ -29,7 +30,9 @@ pub struct RequestFigures {
     pub code: i32,
     /// Requests that reached the handler.
     pub served: u64,
-    /// Those of them that it refused.
+    /// Requests that this node passed on to the leader, whatever that answered.
+    pub passed_on: u64,
+    /// Those that reached the handler and that it refused.
     pub refused: u64,
     /// Microseconds from the complete frame to the handler's return, summed.
     pub micros: u64,
@@ -53,6 +56,13 @@ impl RequestCounters {
         line.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
+    /// Counts a request that the leader served in place of this node.
+    pub(crate) fn passed_on(&self, code: i32) {
+        if let Some(line) = routes::find(code).and_then(|(at, _)| self.lines.get(at)) {
+            line.passed_on.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a request that reached no handler.
     pub(crate) fn refused_unserved(&self) {
         self.unserved.fetch_add(1, Ordering::Relaxed);
@@ -68,9 +78,10 @@ impl RequestCounters {
         let asked = ROUTES.iter().zip(&self.lines).map(|(route, line)| RequestFigures {
             code: route.code,
             served: line.served.load(Ordering::Relaxed),
+            passed_on: line.passed_on.load(Ordering::Relaxed),
             refused: line.refused.load(Ordering::Relaxed),
             micros: line.micros.load(Ordering::Relaxed),
         });
-        asked.filter(|figures| figures.served > 0).collect()
+        asked.filter(|figures| figures.served > 0 || figures.passed_on > 0).collect()
     }
 }

@@ -46,12 +46,17 @@ pub(crate) enum Does {
     },
 }
 
-/// Who serves a request, and so what a follower does with it.
+/// Who serves a request, and so what a follower does with it. Without a leader, all but the last are
+/// refused as retriable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Serves {
-    /// The master. A follower refuses it as retriable; forwarding comes with replication.
+    /// The master; a follower passes it on. All that changes something, and what a follower may know
+    /// too late.
     Master,
-    /// Any role, from its own tables.
+    /// The master, and a follower with `slaveReadEnable` what is committed there; one without refuses:
+    /// a pull may wait long, and hangs on its client's heartbeats.
+    Reader,
+    /// Any role, from its own tables and connections.
     AnyRole,
 }
 
@@ -84,14 +89,12 @@ const CLIENT: &str = "a broker sends this code, a client receives it";
 const UNUSED: &str = "no Java broker serves it";
 const FILTER_SERVER: &str = "filter servers run code of clients";
 const ROCKSDB: &str = "consume queues are files here";
-const TRANSACTIONS: &str = "transactions do not exist yet";
-const TIMERS: &str = "timer messages do not exist yet; delay levels do";
+const TIMERS: &str = "timers have no files of their own here: they follow from the log";
 const REPLICATION: &str = "replication does not exist yet";
 const CONTROLLER_MODE: &str = "controller mode does not exist; a DLedger group elects its master";
 const CONTAINER: &str = "there is no broker container; start one process for each broker";
 const ACCESS: &str = "access control does not exist yet";
 const COLD_DATA: &str = "flow control of cold reads does not exist yet";
-const REQUEST_REPLY: &str = "request-reply does not exist yet";
 const POP: &str = "pop consumption does not exist yet; use a push or pull consumer";
 const LITE: &str = "lite topics do not exist yet";
 const STATIC_TOPICS: &str = "static topics do not exist yet";
@@ -100,7 +103,7 @@ const TOOLS: &str = "this command does not exist yet";
 /// Every request code that Java knows, in ascending order.
 pub(crate) static ROUTES: &[Route] = &[
     served(request::SEND_MESSAGE, Lane::Inline, Serves::Master, handlers::send::send),
-    served(request::PULL_MESSAGE, Lane::Inline, Serves::Master, handlers::pull::pull),
+    served(request::PULL_MESSAGE, Lane::Inline, Serves::Reader, handlers::pull::pull),
     served(request::QUERY_MESSAGE, Lane::Query, Serves::Master, handlers::query::by_key),
     for_now(request::QUERY_BROKER_OFFSET, UNUSED),
     served(request::QUERY_CONSUMER_OFFSET, Lane::Query, Serves::Master, handlers::offsets::query),
@@ -147,11 +150,11 @@ pub(crate) static ROUTES: &[Route] = &[
         Serves::Master,
         handlers::send_back::send_back,
     ),
-    for_now(request::END_TRANSACTION, TRANSACTIONS),
+    served(request::END_TRANSACTION, Lane::Query, Serves::Master, handlers::transaction::end),
     served(
         request::GET_CONSUMER_LIST_BY_GROUP,
         Lane::Inline,
-        Serves::Master,
+        Serves::AnyRole,
         handlers::clients::list,
     ),
     elsewhere(request::CHECK_TRANSACTION_STATE, CLIENT),
@@ -172,8 +175,18 @@ pub(crate) static ROUTES: &[Route] = &[
         handlers::pull::check_client_config,
     ),
     for_now(request::GET_CLIENT_CONFIG, UNUSED),
-    for_now(request::GET_TIMER_CHECK_POINT, TIMERS),
-    for_now(request::GET_TIMER_METRICS, TIMERS),
+    served(
+        request::GET_TIMER_CHECK_POINT,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::admin::timer_check_point,
+    ),
+    served(
+        request::GET_TIMER_METRICS,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::admin::timer_metrics,
+    ),
     elsewhere(request::PUT_KV_CONFIG, NAME_SERVER),
     elsewhere(request::GET_KV_CONFIG, NAME_SERVER),
     elsewhere(request::DELETE_KV_CONFIG, NAME_SERVER),
@@ -314,9 +327,14 @@ pub(crate) static ROUTES: &[Route] = &[
     served(request::SEND_BATCH_MESSAGE, Lane::Inline, Serves::Master, handlers::send::send),
     served(request::QUERY_CONSUME_QUEUE, Lane::Query, Serves::AnyRole, handlers::query::units),
     elsewhere(request::QUERY_DATA_VERSION, NAME_SERVER),
-    for_now(request::RESUME_CHECK_HALF_MESSAGE, TRANSACTIONS),
-    for_now(request::SEND_REPLY_MESSAGE, REQUEST_REPLY),
-    for_now(request::SEND_REPLY_MESSAGE_V2, REQUEST_REPLY),
+    served(
+        request::RESUME_CHECK_HALF_MESSAGE,
+        Lane::Query,
+        Serves::Master,
+        handlers::transaction::resume,
+    ),
+    served(request::SEND_REPLY_MESSAGE, Lane::Inline, Serves::Master, handlers::send::respond),
+    served(request::SEND_REPLY_MESSAGE_V2, Lane::Inline, Serves::Master, handlers::send::respond),
     elsewhere(request::PUSH_REPLY_MESSAGE_TO_CLIENT, CLIENT),
     elsewhere(request::ADD_WRITE_PERM_OF_BROKER, NAME_SERVER),
     served(
@@ -358,8 +376,8 @@ pub(crate) static ROUTES: &[Route] = &[
     ),
     for_good(request::CHECK_ROCKSDB_CQ_WRITE_PROGRESS, ROCKSDB),
     for_good(request::EXPORT_ROCKSDB_CONFIG_TO_JSON, ROCKSDB),
-    served(request::LITE_PULL_MESSAGE, Lane::Inline, Serves::Master, handlers::pull::pull),
-    for_now(request::RECALL_MESSAGE, TIMERS),
+    served(request::LITE_PULL_MESSAGE, Lane::Inline, Serves::Reader, handlers::pull::pull),
+    served(request::RECALL_MESSAGE, Lane::Inline, Serves::Master, handlers::recall::recall),
     for_now(request::QUERY_ASSIGNMENT, POP),
     for_now(request::SET_MESSAGE_REQUEST_MODE, POP),
     served(
@@ -454,6 +472,30 @@ mod tests {
             .map(|route| route.code)
             .collect();
         assert_eq!(for_good, [301, 302, 354, 355]);
+    }
+
+    /// Every code that is served has its decision here, made by hand: a new one has to be thought
+    /// about before this test is green again.
+    #[test]
+    fn what_a_follower_does_with_each_code() {
+        let of = |wanted: Serves| -> Vec<i32> {
+            let code = |route: &Route| match route.does {
+                Does::Serve { serves, .. } if serves == wanted => Some(route.code),
+                _ => None,
+            };
+            ROUTES.iter().filter_map(code).collect()
+        };
+        let passed_on = [
+            10, 12, 14, 15, 17, 29, 30, 31, 32, 36, 37, 41, 42, 43, 45, 200, 207, 208, 215, 222,
+            225, 303, 308, 310, 314, 316, 317, 320, 323, 324, 325, 352, 353, 370,
+        ];
+        assert_eq!(of(Serves::Master), passed_on);
+        assert_eq!(of(Serves::Reader), [11, 361], "served with slaveReadEnable, else refused");
+        let own = [
+            21, 25, 26, 28, 33, 34, 35, 38, 46, 60, 61, 201, 202, 203, 204, 223, 300, 305, 306,
+            307, 309, 315, 321, 328, 329, 343, 345, 351, 402, 907,
+        ];
+        assert_eq!(of(Serves::AnyRole), own, "by its own tables and connections");
     }
 
     #[test]

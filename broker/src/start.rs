@@ -1,6 +1,9 @@
 //! Starting and stopping a broker.
 
-mod open;
+mod cut_off;
+pub(crate) mod identity;
+mod members;
+pub(crate) mod open;
 mod tasks;
 
 use std::{
@@ -11,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use remoting::{Limits, Server, ServerOptions};
+use remoting::{Server, ServerOptions};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -20,6 +23,8 @@ use crate::{
     delay,
     dispatcher::{Dispatcher, Port},
     handlers::pull,
+    network::Listeners,
+    timer, transaction,
 };
 
 /// How a broker is started.
@@ -69,9 +74,9 @@ pub struct StopError(String);
 pub struct RunningBroker {
     broker: Arc<Broker>,
     opened: open::Opened,
-    main: Server,
-    fast: Server,
-    delivery: JoinHandle<()>,
+    main: Arc<Server>,
+    fast: Arc<Server>,
+    threads: [JoinHandle<()>; 3],
     tasks: JoinSet<()>,
     directory: PathBuf,
 }
@@ -82,7 +87,9 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 const ELECTION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Broker {
-    /// Opens log and store, takes the lead, listens, and registers at the name servers.
+    /// Opens log and store and listens. A group of one takes the lead and registers at the name
+    /// servers before this returns; a member of a group of several takes part in elections, and
+    /// follows or leads as they go.
     ///
     /// # Errors
     /// See [`StartError`]; nothing stays open then.
@@ -94,26 +101,30 @@ impl Broker {
             Some(address) => address,
             None => SocketAddr::new(bind_ip(&config)?, config.listen_port),
         };
+        let listeners = Listeners::of(&config)?;
         let (broker, opened) = open::open(config).await?;
-        let server_options = server_options(&broker.config());
-        let main = listen_on(&broker, address, Port::Main, server_options.clone())?;
-        broker.advertised.bind(main.local_addr().port());
-        let fast_address = SocketAddr::new(address.ip(), address.port().saturating_sub(2));
-        let fast = listen_on(&broker, fast_address, Port::Fast, server_options)?;
+        let (main, fast) = match bind_both(&broker, address, listeners) {
+            Ok(servers) => servers,
+            Err(error) => return Err(close_after(error, opened, broker).await),
+        };
+        tasks::look_at_disk(&broker);
         broker.store.start_dispatch(Arc::new(Arrivals(Arc::downgrade(&broker))));
-        if let Err(error) = opened.lead(&broker, ELECTION_LIMIT).await {
-            let closing = tokio::task::spawn_blocking(move || opened.close(&broker));
-            if closing.await.is_err() {
-                tracing::error!("closing the store ended by a panic");
-            }
-            return Err(error);
+        // A member of a group of several serves before it knows who leads: the others may start
+        // later, and until then it says so to all who ask.
+        let started = match broker.group() {
+            None => opened.lead(&broker, ELECTION_LIMIT).await,
+            Some(group) => opened.join(&broker, &group).await,
+        };
+        if let Err(error) = started {
+            return Err(close_after(error, opened, broker).await);
         }
-        let delivery = delay::start(Arc::clone(&broker)).map_err(|error| {
-            StartError::Data(format!("no thread for delayed messages: {error}"))
-        })?;
-        let tasks = tasks::start(&broker, opened.log());
+        let threads = start_threads(&broker)?;
+        let (main, fast) = (Arc::new(main), Arc::new(fast));
+        let mut tasks = tasks::start(&broker, opened.log());
+        let servers = vec![Arc::clone(&main), Arc::clone(&fast)];
+        tasks.spawn(cut_off::close_clients_when_cut_off(Arc::clone(&broker), servers));
         tracing::info!(address = %main.local_addr(), fast = %fast.local_addr(), "serving");
-        Ok(RunningBroker { broker, opened, main, fast, delivery, tasks, directory })
+        Ok(RunningBroker { broker, opened, main, fast, threads, tasks, directory })
     }
 }
 
@@ -144,13 +155,17 @@ impl RunningBroker {
 
     /// What an acknowledged message means, for people.
     #[must_use]
-    pub fn durability(&self) -> &'static str {
-        match self.broker.config().flush_disk_type {
+    pub fn durability(&self) -> String {
+        if let Some(group) = self.broker.group() {
+            return group.durability();
+        }
+        let text = match self.broker.config().flush_disk_type {
             FlushDiskType::Sync => "an acknowledged message is fsynced (group of one node)",
             FlushDiskType::Async => {
                 "an acknowledged message is in the page cache (group of one node): a power failure loses what was not written back"
             }
-        }
+        };
+        text.to_owned()
     }
 
     /// Whether it leads and takes writes.
@@ -181,28 +196,45 @@ impl RunningBroker {
     /// Waits until the log fails; gives the reason. The process should end then: after a failed
     /// flush the system may report success for data that is lost.
     pub async fn failed(&self) -> String {
-        self.opened.failed().await
+        tokio::select! {
+            reason = self.opened.failed() => reason,
+            reason = self.broker.journal.failed() => reason,
+        }
     }
 
-    /// Unregisters, takes no more sends, lets those that are under way end, answers what waits,
-    /// stops listening, writes the tables and closes the store.
+    /// Hands the lead over where it has it, and goes on for a moment passing requests on to the new
+    /// master; unregisters, takes no more sends, lets those that are under way end, answers what
+    /// waits, stops listening, writes the tables and closes the store.
     ///
     /// # Errors
     /// See [`StopError`]; the next start recovers.
     pub async fn shutdown(mut self) -> Result<(), StopError> {
+        // What clients committed here and nobody waits for goes along with the lead.
+        self.broker.flush_at_stop().await;
+        self.give_up_the_lead().await;
         self.broker.unregister().await;
         self.tasks.shutdown().await;
         self.broker.stopping.store(true, Ordering::Release);
         if !self.broker.in_flight.drained(DRAIN_LIMIT).await {
             tracing::warn!("sends were still under way; their producers will send again");
         }
+        if !self.broker.forwarder.drained(DRAIN_LIMIT).await {
+            tracing::warn!("requests were still on their way to the master");
+        }
+        self.broker.flush_at_stop().await;
         pull::resume(&self.broker, self.broker.hold.drain(None));
         tokio::join!(self.main.shutdown(), self.fast.shutdown());
+        self.broker.forwarder.close();
         self.broker.delay_wake.stop();
-        let (broker, delivery, opened) = (self.broker, self.delivery, self.opened);
+        self.broker.timer_wake.stop();
+        self.broker.transactions.wake.stop();
+        let (broker, threads, opened) = (self.broker, self.threads, self.opened);
         let closed = tokio::task::spawn_blocking(move || {
-            if delivery.join().is_err() {
-                tracing::error!("the delivery of delayed messages ended by a panic");
+            for thread in threads {
+                let name = thread.thread().name().unwrap_or_default().to_owned();
+                if thread.join().is_err() {
+                    tracing::error!(name, "a thread ended by a panic");
+                }
             }
             tasks::write_tables(&broker);
             opened.close(&broker)
@@ -211,6 +243,23 @@ impl RunningBroker {
         closed.map_err(StopError)?;
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+impl RunningBroker {
+    /// The planned switch of a group of several; a group of one has nobody to hand over to.
+    async fn give_up_the_lead(&self) {
+        if !self.broker.forwarder.has_members() {
+            return;
+        }
+        if self.broker.role().is_master() {
+            // Why it failed is in the log; the others elect a leader once this node is gone.
+            drop(self.broker.hand_over(self.opened.log(), None).await);
+        }
+        let (main, fast) = (&self.main, &self.fast);
+        let has_clients = || !main.connections().is_empty() || !fast.connections().is_empty();
+        self.broker.forward_for_a_moment(has_clients).await;
+        self.broker.switch.leave();
     }
 }
 
@@ -224,25 +273,23 @@ fn completed(options: BrokerOptions) -> Result<BrokerConfig, StartError> {
         config.store_path_root_dir = directory.display().to_string();
     }
     config.complete();
-    check(&config)?;
-    Ok(config)
-}
-
-fn check(config: &BrokerConfig) -> Result<(), StartError> {
-    let peers = config.dleger_peers.split(';').filter(|peer| !peer.trim().is_empty()).count();
-    if peers > 1 {
-        return Err(StartError::Config(format!(
-            "dLegerPeers={} names {peers} members: replication does not exist yet; name this node alone, or leave the key out",
-            config.dleger_peers
-        )));
-    }
+    members::check(&config)?;
     if !config.enable_dleger_commit_log {
         tracing::info!(
             group = config.dleger_group,
             "enableDLegerCommitLog is not set: the commit log is a DLedger log of one node"
         );
     }
-    Ok(())
+    Ok(config)
+}
+
+/// The threads that look after delayed messages, timers and transactions.
+fn start_threads(broker: &Arc<Broker>) -> Result<[JoinHandle<()>; 3], StartError> {
+    let failed = |error| StartError::Data(format!("the system gives no thread: {error}"));
+    let delivery = delay::start(Arc::clone(broker)).map_err(failed)?;
+    let timers = timer::start(Arc::clone(broker)).map_err(failed)?;
+    let checks = transaction::start(Arc::clone(broker)).map_err(failed)?;
+    Ok([delivery, timers, checks])
 }
 
 fn bind_ip(config: &BrokerConfig) -> Result<IpAddr, StartError> {
@@ -255,16 +302,26 @@ fn bind_ip(config: &BrokerConfig) -> Result<IpAddr, StartError> {
     })
 }
 
-fn server_options(config: &BrokerConfig) -> ServerOptions {
-    ServerOptions {
-        limits: Limits {
-            idle: Duration::from_secs(config.server_channel_max_idle_time_seconds),
-            ..Limits::default()
-        },
-        max_connections: config.max_connections as usize,
-        backlog: config.server_socket_backlog,
-        ..ServerOptions::default()
+/// Closes what was opened before `error`, so that the next start finds it in order.
+async fn close_after(error: StartError, opened: open::Opened, broker: Arc<Broker>) -> StartError {
+    match tokio::task::spawn_blocking(move || opened.close(&broker)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(reason)) => tracing::error!(reason, "the log did not close in order"),
+        Err(_panic) => tracing::error!("closing the store ended by a panic"),
     }
+    error
+}
+
+fn bind_both(
+    broker: &Arc<Broker>,
+    address: SocketAddr,
+    listeners: Listeners,
+) -> Result<(Server, Server), StartError> {
+    let main = listen_on(broker, address, Port::Main, listeners.main)?;
+    broker.advertised.bind(main.local_addr().port());
+    let fast_address = SocketAddr::new(address.ip(), address.port().saturating_sub(2));
+    let fast = listen_on(broker, fast_address, Port::Fast, listeners.fast)?;
+    Ok((main, fast))
 }
 
 fn listen_on(

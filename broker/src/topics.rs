@@ -4,8 +4,7 @@ mod system;
 
 use std::{
     collections::BTreeMap,
-    io,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use protocol::{
@@ -13,7 +12,7 @@ use protocol::{
     message::sys_flag::perm,
     name,
 };
-use store::config_file::{ConfigFile, JavaText, LoadConfigError, java_text};
+use store::journal::{Change, Tables};
 
 use crate::{clock, config::BrokerConfig};
 
@@ -27,13 +26,13 @@ pub(crate) const SINGLE_TAG: &str = "SINGLE_TAG";
 pub(crate) const MULTI_TAG: &str = "MULTI_TAG";
 const TEMPLATE: &str = name::AUTO_CREATE_TOPIC_KEY_TOPIC;
 
-/// All topics of this broker.
+/// All topics of this broker, as the journal says. Only applied records change the table.
 #[derive(Debug)]
 pub(crate) struct Topics {
     table: RwLock<Table>,
-    /// Held from a change to the end of its writing, so that the file never goes back.
-    file: Mutex<ConfigFile>,
     system: Vec<String>,
+    /// Whether a light queue may be read and written as a topic of one queue.
+    light: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -42,12 +41,9 @@ struct Table {
     version: DataVersion,
 }
 
-/// Why a topic could not be made or changed.
+/// Why a topic could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TopicsError {
-    /// The table could not be written; the change does not hold.
-    #[error("topics.json could not be written: {0}; look at the disk and try again")]
-    Write(#[from] io::Error),
     /// The bound on automatically made topics is reached.
     #[error(
         "there are {0} topics, the most that are created automatically (maxTopics); create it with updateTopic"
@@ -55,52 +51,55 @@ pub(crate) enum TopicsError {
     TooMany(usize),
 }
 
-/// Why the table could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenTopicsError {
-    /// It is there and cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadConfigError),
-    /// It cannot be written.
-    #[error(
-        "topics.json could not be written: {0}; look at the folder's owner and the disk's room"
-    )]
-    Write(#[from] io::Error),
-}
-
 impl Topics {
-    /// Reads the table and adds the system topics that are missing.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is no table of topics.
-    pub(crate) fn open(file: ConfigFile, config: &BrokerConfig) -> Result<Self, OpenTopicsError> {
-        let mut table = match file.load(TopicConfigSerializeWrapper::decode)? {
-            Some(wrapper) => Table::from(wrapper),
-            None => Table::default(),
-        };
+    /// The table as the journal has it.
+    pub(crate) fn new(tables: &Tables, config: &BrokerConfig) -> Self {
+        let (system, light) = (system::names(config), config.enable_lmq);
+        let topics = Self { table: RwLock::default(), system, light };
+        topics.load(tables);
+        topics
+    }
+
+    /// Adds the system topics that are missing, as every node does by itself.
+    pub(crate) fn complete(tables: &mut Tables, config: &BrokerConfig) {
         // A file that was written while creation was on must not invite producers any more.
         let mut changed =
-            !config.auto_create_topic_enable && table.topics.remove(TEMPLATE).is_some();
+            !config.auto_create_topic_enable && tables.topics.remove(TEMPLATE).is_some();
         for topic in system::topics(config) {
-            if !table.topics.contains_key(&topic.topic_name) {
-                table.topics.insert(topic.topic_name.clone(), Arc::new(topic));
+            if !tables.topics.contains_key(&topic.topic_name) {
+                tables.topics.insert(topic.topic_name.clone(), Arc::new(topic));
                 changed = true;
             }
         }
         if changed {
-            table.bump();
-            file.store(text(&table.wrapper())?.as_bytes())?;
+            tables.versions.topics.counter += 1;
+            tables.versions.topics.timestamp = clock::now_millis();
         }
-        Ok(Self {
-            table: RwLock::new(table),
-            file: Mutex::new(file),
-            system: system::names(config),
-        })
     }
 
-    /// The topic of this name.
+    /// Takes the whole table.
+    pub(crate) fn load(&self, tables: &Tables) {
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) =
+            Table { topics: tables.topics.clone(), version: tables.versions.topics.clone() };
+    }
+
+    /// Takes what the journal has for one topic now.
+    pub(crate) fn take(&self, name: &str, tables: &Tables) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        match tables.topics.get(name) {
+            Some(topic) => drop(table.topics.insert(name.to_owned(), Arc::clone(topic))),
+            None => drop(table.topics.remove(name)),
+        }
+        table.version = tables.versions.topics.clone();
+    }
+
+    /// The topic of this name. A light queue is in no table (`LmqTopicConfigManager.java`).
     pub(crate) fn get(&self, name: &str) -> Option<Arc<TopicConfig>> {
-        self.read(|table| table.topics.get(name).cloned())
+        let found = self.read(|table| table.topics.get(name).cloned());
+        found.or_else(|| {
+            let light = self.light && name.starts_with(name::LMQ_PREFIX);
+            light.then(|| Arc::new(read_write(name, 1, false)))
+        })
     }
 
     /// Number of topics.
@@ -145,70 +144,41 @@ impl Topics {
         self.system.iter().any(|system| system == name) || name::is_system_topic(name)
     }
 
-    /// Makes or changes a topic; gives whether that changed the table.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub(crate) fn put(&self, topic: TopicConfig) -> Result<bool, TopicsError> {
-        self.change(|table| {
-            if table.topics.get(&topic.topic_name).is_some_and(|present| **present == topic) {
-                return Ok(false);
-            }
-            table.topics.insert(topic.topic_name.clone(), Arc::new(topic.clone()));
-            Ok(true)
-        })
+    /// What makes or changes a topic; `None` where it is so already.
+    pub(crate) fn put(&self, topic: TopicConfig) -> Option<Change> {
+        let present = self.get(&topic.topic_name);
+        present.is_none_or(|present| *present != topic).then_some(Change::Topic(topic))
     }
 
-    /// The topic of that name, made from `topic` where there is none; with whether it was made.
+    /// What makes a topic; `None` where there is one of its name.
     ///
     /// # Errors
-    /// The table cannot be written, or is full.
-    pub(crate) fn get_or_make(
+    /// The table is full.
+    pub(crate) fn make(
         &self,
         topic: TopicConfig,
         bound: usize,
-    ) -> Result<(Arc<TopicConfig>, bool), TopicsError> {
-        if let Some(present) = self.get(&topic.topic_name) {
-            return Ok((present, false));
+    ) -> Result<Option<Change>, TopicsError> {
+        let (exists, count) =
+            self.read(|table| (table.topics.contains_key(&topic.topic_name), table.topics.len()));
+        match exists {
+            true => Ok(None),
+            false if count >= bound => Err(TopicsError::TooMany(count)),
+            false => Ok(Some(Change::NewTopic(topic))),
         }
-        let topic = Arc::new(topic);
-        let made = self.change(|table| {
-            if table.topics.contains_key(&topic.topic_name) {
-                return Ok(false);
-            }
-            if table.topics.len() >= bound {
-                return Err(TopicsError::TooMany(table.topics.len()));
-            }
-            table.topics.insert(topic.topic_name.clone(), Arc::clone(&topic));
-            Ok(true)
-        })?;
-        Ok((self.get(&topic.topic_name).unwrap_or(topic), made))
     }
 
-    /// Makes those of the topics that are missing, with one writing of the table; gives how many.
-    ///
-    /// # Errors
-    /// The table cannot be written; none is made then.
-    pub(crate) fn make_all(&self, topics: Vec<TopicConfig>) -> Result<usize, TopicsError> {
-        let mut made = 0;
-        self.change(|table| {
-            for topic in topics {
-                if !table.topics.contains_key(&topic.topic_name) {
-                    table.topics.insert(topic.topic_name.clone(), Arc::new(topic));
-                    made += 1;
-                }
-            }
-            Ok(made > 0)
-        })?;
-        Ok(made)
+    /// What makes those of the topics that are missing.
+    pub(crate) fn make_all(&self, topics: Vec<TopicConfig>) -> Vec<Change> {
+        self.read(|table| {
+            let missing = |topic: &TopicConfig| !table.topics.contains_key(&topic.topic_name);
+            topics.into_iter().filter(missing).map(Change::NewTopic).collect()
+        })
     }
 
-    /// Removes a topic; gives whether there was one.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub(crate) fn remove(&self, name: &str) -> Result<bool, TopicsError> {
-        self.change(|table| Ok(table.topics.remove(name).is_some()))
+    /// The system topics that are missing.
+    pub(crate) fn missing_system(&self, config: &BrokerConfig) -> Vec<Change> {
+        self.make_all(system::topics(config))
     }
 
     /// The topic that a send to an unknown topic makes: what its template gives, where it may be
@@ -242,52 +212,23 @@ impl Topics {
         })
     }
 
-    /// Marks the topics that are ordered, and only these.
-    ///
-    /// # Errors
-    /// The table cannot be written.
-    pub(crate) fn mark_ordered(
-        &self,
-        ordered: &BTreeMap<String, String>,
-    ) -> Result<bool, TopicsError> {
-        self.change(|table| {
-            let mut changed = false;
-            for (name, topic) in &mut table.topics {
+    /// What marks the topics that are ordered, and only these.
+    pub(crate) fn mark_ordered(&self, ordered: &BTreeMap<String, String>) -> Vec<Change> {
+        self.read(|table| {
+            let mut changes = Vec::new();
+            for (name, topic) in &table.topics {
                 let order = ordered.contains_key(name);
                 if topic.order != order {
-                    *topic = Arc::new(TopicConfig { order, ..TopicConfig::clone(topic) });
-                    changed = true;
+                    changes.push(Change::Topic(TopicConfig { order, ..TopicConfig::clone(topic) }));
                 }
             }
-            Ok(changed)
+            changes
         })
     }
 
     fn read<T>(&self, look: impl FnOnce(&Table) -> T) -> T {
         look(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
-
-    /// Applies a change and writes the table. Readers see the change once it is on disk.
-    fn change(
-        &self,
-        apply: impl FnOnce(&mut Table) -> Result<bool, TopicsError>,
-    ) -> Result<bool, TopicsError> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut table = self.read(Table::clone);
-        if !apply(&mut table)? {
-            return Ok(false);
-        }
-        table.bump();
-        file.store(text(&table.wrapper())?.as_bytes())?;
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
-        Ok(true)
-    }
-}
-
-/// The table as Java writes it.
-fn text(wrapper: &TopicConfigSerializeWrapper) -> io::Result<String> {
-    let value = serde_json::from_slice(&wrapper.encode())?;
-    Ok(java_text(&value, JavaText { integer_keys: &|_| false }))
 }
 
 /// What a send to an unknown topic asks for.
@@ -313,24 +254,6 @@ impl Table {
                 .collect(),
             data_version: self.version.clone(),
             ..TopicConfigSerializeWrapper::default()
-        }
-    }
-
-    fn bump(&mut self) {
-        self.version.counter += 1;
-        self.version.timestamp = clock::now_millis();
-    }
-}
-
-impl From<TopicConfigSerializeWrapper> for Table {
-    fn from(wrapper: TopicConfigSerializeWrapper) -> Self {
-        Self {
-            topics: wrapper
-                .topic_config_table
-                .into_iter()
-                .map(|(name, topic)| (name, Arc::new(topic)))
-                .collect(),
-            version: wrapper.data_version,
         }
     }
 }

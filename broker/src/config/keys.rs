@@ -5,6 +5,8 @@
 //! (`BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `DLedgerConfig`). Keys that Java
 //! knows and that have no effect here are in `known.rs`.
 
+use remoting::{ClientAuth, Secret, TlsMode, TlsSettings};
+
 use super::value::{DelayLevels, FlushDiskType, Host, Hours, Value};
 
 /// Whether a key can be changed while the broker runs.
@@ -36,7 +38,8 @@ pub struct Key {
     /// Meaning.
     pub doc: &'static str,
     pub(super) read: fn(&mut BrokerConfig, &str) -> bool,
-    pub(super) write: fn(&BrokerConfig) -> String,
+    /// The value that a configuration has, as text.
+    pub write: fn(&BrokerConfig) -> String,
     pub(super) number: fn(&BrokerConfig) -> Option<i128>,
 }
 
@@ -121,15 +124,19 @@ keys! {
         "dLegerGroup" dleger_group: String = String::new(), "", fixed important,
             "Name of the group; empty: the value of brokerName.";
         "dLegerPeers" dleger_peers: String = String::new(), "", fixed important,
-            "Members as id-host:port, separated by ';'. The id is the text before the first '-', the port the text after the last ':'. More than one member is refused until replication exists.";
+            "Members as id-host:port, separated by ';'. The id is the text before the first '-', the port the text after the last ':'. Empty: a group of this node alone. Several members need enableDLegerCommitLog=true.";
         "dLegerSelfId" dleger_self_id: String = "n0".to_owned(), "", fixed important,
-            "Id of this node: one character and a number.";
+            "Id of this node: one character and a number. The broker id of a slave is that number plus one; a master has id 0.";
+        "preferredLeaderId" preferred_leader_id: String = String::new(), "", fixed important,
+            "Ids of members, separated by ';', that are to lead where they have all that the leader has and their disk is well.";
+        "countJavaAcks" count_java_acks: bool = true, "", fixed,
+            "LedgerMQ only. Under SYNC_FLUSH, whether the acknowledgement of a Java member counts, though it does not wait for its disk: it does while a Java group is taken over node by node.";
         "pendingAppendBytes" pending_append_bytes: u64 = 67_108_864, "bytes" [1048576, 1_099_511_627_776], fixed,
-            "LedgerMQ only. Bytes of messages that may wait for the log's writer; beyond them a send is answered SYSTEM_BUSY.";
+            "LedgerMQ only. Bytes of messages that may wait for the log's writer, at most an eighth of the memory of the host or of its control group; beyond them a send is answered SYSTEM_BUSY.";
         "appendTimeoutMillis" append_timeout_millis: u64 = 2_500, "ms" [100, 600000], fixed,
-            "LedgerMQ only. How long a send may wait for its commit before it is answered FLUSH_DISK_TIMEOUT; below the clients' own 3 s.";
+            "LedgerMQ only. How long a send may wait for its commit before it is answered FLUSH_DISK_TIMEOUT, or in a group of several FLUSH_SLAVE_TIMEOUT; below the clients' own 3 s.";
         "hotRingBytes" hot_ring_bytes: u64 = 33_554_432, "bytes" [65536, 17_179_869_184], fixed,
-            "LedgerMQ only. Bytes of the newest messages kept in memory for consumers that keep up.";
+            "LedgerMQ only. Bytes of the newest messages kept in memory for consumers that keep up, at most a sixteenth of the memory of the host or of its control group.";
     }
     "Identity and network" {
         "brokerClusterName" broker_cluster_name: String = "DefaultCluster".to_owned(), "", fixed important,
@@ -153,7 +160,51 @@ keys! {
         "serverSocketBacklog" server_socket_backlog: u32 = 1_024, "connections" [1, 65535], fixed,
             "Connections that may wait to be accepted.";
         "maxConnections" max_connections: u32 = 65_535, "connections" [1, 1000000], fixed,
-            "LedgerMQ only. Open connections of one listener; further ones are closed at once.";
+            "LedgerMQ only. Open connections of one listener; further ones are closed at once. Where the process may open fewer files, that decides.";
+        "maxConnectionsOfAddress" max_connections_of_address: u32 = 16_384, "connections" [1, 1000000], fixed,
+            "LedgerMQ only. Open connections of one address (of one /64 network with IPv6) at one listener.";
+        "reservedConnections" reserved_connections: u32 = 64, "connections" [0, 10000], fixed,
+            "LedgerMQ only. Connections beyond both bounds for loopback and for the hosts of dLegerPeers and namesrvAddr that are addresses.";
+        "networkMemoryBytes" network_memory_bytes: u64 = 0, "bytes" [0, 1_099_511_627_776], fixed,
+            "LedgerMQ only. Bytes that all connections together may hold in unfinished frames, requests in flight and unread answers; beyond it requests with a body are answered SYSTEM_BUSY and the greediest connection is closed. 0: a quarter of the memory of the host or of its control group.";
+        "updateConfigFromAnywhere" update_config_from_anywhere: bool = false, "", fixed,
+            "LedgerMQ only. Whether updateBrokerConfig is taken from other hosts; else only over loopback.";
+    }
+    "TLS" {
+        "tls.server.mode" tls_server_mode: TlsMode = TlsMode::Permissive, "", fixed,
+            "disabled: TLS is refused. permissive: plain and TLS on the same port; without tls.server.certPath plain only. enforcing: plain is refused. In Java these keys are system properties.";
+        "tls.server.certPath" tls_server_cert_path: String = String::new(), "", fixed,
+            "Certificate chain of the broker, PEM. Certificate, key and trusted certificates are read again when the files change; open connections go on.";
+        "tls.server.keyPath" tls_server_key_path: String = String::new(), "", fixed,
+            "Its private key, PEM: PKCS #8 (also encrypted, by PBES2 and AES), PKCS #1 or SEC 1.";
+        "tls.server.keyPassword" tls_server_key_password: Secret = Secret::default(), "", fixed,
+            "Password of an encrypted key. It is never printed.";
+        "tls.server.need.client.auth" tls_server_need_client_auth: ClientAuth = ClientAuth::None, "", fixed,
+            "Whether clients show a certificate; those of tls.server.trustCertPath must have signed it.";
+        "tls.server.authClient" tls_server_auth_client: bool = true, "", fixed,
+            "false, which is Java's default and means that any certificate will do, is refused together with need.client.auth.";
+        "tls.server.trustCertPath" tls_server_trust_cert_path: String = String::new(), "", fixed,
+            "Certificates that sign those of clients, PEM.";
+        "tls.test.mode.enable" tls_test_mode_enable: bool = false, "", fixed,
+            "The broker makes up a certificate, and nobody is verified. Java's default is true.";
+        "tlsHandshakeTimeoutMillis" tls_handshake_timeout_millis: u64 = 10_000, "ms" [100, 600000], fixed,
+            "LedgerMQ only. Time from a connection to the end of its handshake, or to its first byte where TLS is offered.";
+        "tls.enable" tls_enable: bool = false, "", fixed,
+            "Whether the broker speaks TLS to name servers.";
+        "tls.client.trustCertPath" tls_client_trust_cert_path: String = String::new(), "", fixed,
+            "Certificates that sign those of name servers, PEM; empty: those that the system trusts.";
+        "tls.client.certPath" tls_client_cert_path: String = String::new(), "", fixed,
+            "Certificate that the broker shows to name servers, PEM.";
+        "tls.client.keyPath" tls_client_key_path: String = String::new(), "", fixed,
+            "Its private key.";
+        "tls.client.keyPassword" tls_client_key_password: Secret = Secret::default(), "", fixed,
+            "Password of that key. It is never printed.";
+        "tls.client.authServer" tls_client_auth_server: bool = true, "", fixed,
+            "Whether name servers are verified. Java's default is false.";
+        "tls.client.serverName" tls_client_server_name: String = String::new(), "", fixed,
+            "LedgerMQ only. Name that certificates of name servers must have; empty: the host of namesrvAddr.";
+        "tls.config.file" tls_config_file: String = TlsSettings::FILE.to_owned(), "", fixed,
+            "Java's file of the keys above; where it exists, its keys come before those of broker.conf.";
     }
     "Registration" {
         "registerNameServerPeriod" register_name_server_period: u64 = 30_000, "ms" [10000, 60000], fixed,
@@ -184,8 +235,8 @@ keys! {
             "LedgerMQ only. Automatic creation of consumer groups stops at this number; updateSubGroup goes on.";
         "rejectPullConsumerEnable" reject_pull_consumer_enable: bool = false, "", hot,
             "Whether consumers that heartbeat as CONSUME_ACTIVELY are ignored.";
-        "enablePropertyFilter" enable_property_filter: bool = false, "", fixed,
-            "SQL92 filters. They do not exist yet: such consumers are told so whatever the value.";
+        "enablePropertyFilter" enable_property_filter: bool = false, "", hot,
+            "Whether consumers may filter by an SQL92 expression over the properties of messages.";
     }
     "Messages" {
         "maxMessageSize" max_message_size: u32 = 4_194_304, "bytes" [1, 4194304], hot important,
@@ -240,6 +291,8 @@ keys! {
             "Whether a pull that finds nothing waits as long as the client asks; else it waits shortPollingTimeMills.";
         "shortPollingTimeMills" short_polling_time_mills: u64 = 1_000, "ms" [1, 600000], hot,
             "How long a pull waits where longPollingEnable is false.";
+        "slaveReadEnable" slave_read_enable: bool = false, "", hot,
+            "Whether a slave serves pulls of what is committed, and a master sends consumers that lag to one that lives.";
         "litePullMessageEnable" lite_pull_message_enable: bool = true, "", hot,
             "Whether code 361 is served.";
         "maxHeldPulls" max_held_pulls: u32 = 100_000, "pulls" [1, 10000000], fixed,
@@ -253,11 +306,43 @@ keys! {
         "messageDelayLevel" message_delay_level: DelayLevels = DelayLevels::default(), "", fixed,
             "Delays of levels 1, 2 and so on.";
         "flushDelayOffsetInterval" flush_delay_offset_interval: u64 = 1_000, "ms" [10, 600000], fixed,
-            "Time between two writes of delayOffset.json. After a crash, what was delivered since the last one is delivered again; Java's default is 10000.";
+            "Time after which the delivery of delayed messages looks at its queues at the latest. Progress is in the log, behind the messages it accounts for.";
+    }
+    "Timers" {
+        "timerWheelEnable" timer_wheel_enable: bool = true, "", hot,
+            "Whether messages may ask for a time of delivery; those that were taken are delivered in any case.";
+        "timerMaxDelaySec" timer_max_delay_sec: u32 = 259_200, "s" [1, 315360000], hot,
+            "How far ahead that time may be.";
+        "timerRollWindowSlot" timer_roll_window_slot: u32 = 172_800, "s" [1, 315360000], hot,
+            "A message that waits for longer is put into the log again, and where fileReservedTime is shorter than twice that already after half of it, so that its file can be deleted.";
+        "recallMessageEnable" recall_message_enable: bool = false, "", hot,
+            "Whether producers may take such messages back (request 370).";
+    }
+    "Transactions" {
+        "transactionTimeOut" transaction_time_out: u64 = 6_000, "ms" [0, 86400000], hot important,
+            "Age from which a half message is asked about, where its producer does not say another one by CHECK_IMMUNITY_TIME_IN_SECONDS.";
+        "transactionCheckInterval" transaction_check_interval: u64 = 30_000, "ms" [10, 86400000], hot important,
+            "Time between two turns in which producers are asked about half messages.";
+        "transactionCheckMax" transaction_check_max: u32 = 15, "questions" [0, 1000000], hot important,
+            "Questions about one half message; then it goes to TRANS_CHECK_MAX_TIME_TOPIC. So does one that is older than fileReservedTime.";
+        "rejectTransactionMessage" reject_transaction_message: bool = false, "", hot,
+            "Whether half messages are refused.";
+    }
+    "Light queues" {
+        "enableLmq" enable_lmq: bool = false, "", fixed,
+            "Whether a queue named `%LMQ%...` is read, and written, as a topic of one queue. Alike in all members of a group.";
+        "enableMultiDispatch" enable_multi_dispatch: bool = false, "", fixed,
+            "Whether a message enters the queues that its property INNER_MULTI_DISPATCH names too. Without it such a message is refused, where Java stores it and forgets the queues.";
+        "maxLmqConsumeQueueNum" max_lmq_consume_queue_num: u32 = 20_000, "queues" [1, 10000000], hot,
+            "Light queues that sends make at most.";
+    }
+    "Request and reply" {
+        "storeReplyMessageEnable" store_reply_message_enable: bool = true, "", hot,
+            "Whether a reply that the broker brings to its requester is stored in `<brokerClusterName>_REPLY_TOPIC` too.";
     }
     "Consumers" {
         "flushConsumerOffsetInterval" flush_consumer_offset_interval: u64 = 5_000, "ms" [10, 600000], fixed,
-            "Time between two writes of consumerOffset.json.";
+            "Time between two writes of the JSON files in config/, which follow the journal in the log: no acknowledged offset or topic is lost between two of them.";
         "channelExpiredTimeout" channel_expired_timeout: u64 = 120_000, "ms" [1000, 86400000], fixed,
             "A client without a heartbeat for this long is forgotten.";
     }

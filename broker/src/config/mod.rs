@@ -3,14 +3,17 @@
 mod document;
 mod host;
 mod keys;
+mod kind;
 mod known;
 mod nearest;
 mod settings;
 mod text;
+mod tls;
 mod value;
 
 pub use document::markdown;
 pub use keys::{BrokerConfig, Change, KEYS, Key};
+pub use kind::{KeyKind, kind_of};
 pub use known::{KNOWN, Known, REFUSALS, Refusal};
 pub(crate) use settings::Settings;
 pub use text::{ConfigError, Loaded, Printed};

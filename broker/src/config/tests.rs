@@ -68,7 +68,14 @@ fn unknown_and_idle_keys_are_warned_about() {
 
 #[test]
 fn other_modes_are_refused_with_the_way_to_do_it_here() {
-    for text in ["brokerRole=SLAVE", "haMasterAddress=a:1", "enableControllerMode=true"] {
+    for text in [
+        "brokerRole=SLAVE",
+        "haMasterAddress=a:1",
+        "enableControllerMode=true",
+        "aclEnable=true",
+        "authenticationEnabled=TRUE",
+        "authorizationEnabled=true",
+    ] {
         let error = BrokerConfig::read(text).expect_err(text);
         assert!(matches!(error, ConfigError::Refused { .. }), "{text}: {error}");
     }
@@ -78,17 +85,36 @@ fn other_modes_are_refused_with_the_way_to_do_it_here() {
 #[test]
 fn only_hot_keys_are_changed_over_the_wire_and_all_or_none() {
     let config = BrokerConfig::default();
-    let changed = config.changed("traceOn=false\nunknownKey=1").expect("hot");
+    let changed = config.changed("traceOn=false").expect("hot");
     config.changed("msgTraceTopicName=RMQ_SYS_TRACE_TOPIC").expect("what it is already");
     assert!(!changed.config.trace_on);
     for text in [
         "traceOn=false\nstorePathRootDir=/",
         "brokerConfigPath=/x",
         "rocketmqHome=/x",
+        "traceOn=false\nunknownKey=1",
         "traceOn=maybe",
     ] {
         config.changed(text).expect_err(text);
     }
+}
+
+#[test]
+fn s_09_a_password_is_in_no_dump_and_may_be_written_back_as_it_was_printed() {
+    let config =
+        BrokerConfig::read("tls.server.keyPassword=planted\ntls.client.keyPassword=planted2")
+            .expect("passwords")
+            .config;
+    for text in
+        [config.print(Printed::All), config.print(Printed::Important), format!("{config:?}")]
+    {
+        assert!(!text.contains("planted"), "{text}");
+    }
+    assert!(config.print(Printed::All).contains("tls.server.keyPassword=******\n"));
+    assert_eq!(config.tls_server_key_password.expose(), "planted");
+    config.changed("tls.server.keyPassword=******").expect("what was read");
+    let error = config.changed("tls.server.keyPassword=guess").expect_err("fixed").to_string();
+    assert!(!error.contains("guess"), "{error}");
 }
 
 #[test]

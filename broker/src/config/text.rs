@@ -41,6 +41,12 @@ pub enum ConfigError {
     /// The key can only be changed by a restart.
     #[error("{0} is fixed while the broker runs: set it in the configuration file and restart")]
     Fixed(String),
+    /// The key is not known. Only a list of keys can be changed from afar.
+    #[error("{0} is no key of the broker")]
+    Unknown(String),
+    /// More keys than there are.
+    #[error("{0} keys at once are more than there are")]
+    Many(usize),
 }
 
 /// Which keys are printed.
@@ -121,16 +127,23 @@ impl BrokerConfig {
     }
 
     /// This configuration with the hot keys of a properties text changed: all of them or none.
-    /// Unknown keys are passed over, as Java passes over them.
+    /// The table is the list of what may be changed; Java has a list of what may not
+    /// (CVE-2023-33246, CVE-2023-37582).
     ///
     /// # Errors
-    /// A key that is fixed, has no effect or is refused, or a value that its key cannot have.
+    /// A key that is unknown, fixed, has no effect or is refused, or a value that its key cannot
+    /// have.
     pub fn changed(&self, text: &str) -> Result<Loaded, ConfigError> {
         let mut loaded = Loaded { config: self.clone(), warnings: Vec::new() };
-        for (name, value) in pairs(text)? {
+        let pairs = pairs(text)?;
+        if pairs.len() > MOST_CHANGES {
+            return Err(ConfigError::Many(pairs.len()));
+        }
+        for (name, value) in pairs {
             match find(&name) {
                 Some(key) if key.change == Change::Hot => key.set(&mut loaded.config, &value)?,
                 // Tools write back what they have read; that changes nothing.
+                Some(key) if value == (key.write)(self) => {}
                 Some(key) => {
                     let mut same = self.clone();
                     key.set(&mut same, &value)?;
@@ -141,7 +154,7 @@ impl BrokerConfig {
                 None if nearest::names().any(|known| known == name) => {
                     return Err(ConfigError::Fixed(name));
                 }
-                None => loaded.warnings.push(format!("unknown key {name} is ignored")),
+                None => return Err(ConfigError::Unknown(shortened(&name))),
             }
         }
         Ok(loaded)
@@ -177,6 +190,14 @@ impl Key {
             None => format!("{}{unit}", self.allowed),
         }
     }
+}
+
+/// Keys of one change: twice as many as Java's brokers have.
+const MOST_CHANGES: usize = 2_000;
+
+/// A name of a stranger's, for an answer: bounded, without control characters.
+fn shortened(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
 fn find(name: &str) -> Option<&'static Key> {

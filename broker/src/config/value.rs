@@ -1,5 +1,7 @@
 //! How the value of a key is read from and written as text.
 
+use remoting::{ClientAuth, Secret, TlsMode};
+
 /// A type that a key can have.
 pub(crate) trait Value: Sized {
     /// What may be written, for people.
@@ -196,6 +198,43 @@ impl Value for Host {
 
     fn write(&self) -> String {
         self.0.clone()
+    }
+}
+
+impl Value for TlsMode {
+    const ALLOWED: &'static str = Self::ALLOWED;
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for ClientAuth {
+    const ALLOWED: &'static str = Self::ALLOWED;
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// It is written as stars, so that no dump of the configuration tells it.
+impl Value for Secret {
+    const ALLOWED: &'static str = "text";
+
+    fn read(text: &str) -> Option<Self> {
+        Some(Self::from(text))
+    }
+
+    fn write(&self) -> String {
+        if self.is_empty() { String::new() } else { Self::STARS.to_owned() }
     }
 }
 

@@ -8,6 +8,8 @@ use std::{
 
 use protocol::{Language, body::SubscriptionData};
 
+use crate::keeping::subscription;
+
 /// A connection that takes part in a group.
 #[derive(Debug, Clone)]
 pub(crate) struct Member<C> {
@@ -149,9 +151,27 @@ impl<C: Clone> ConsumerGroup<C> {
         self.members.insert(member.id, member).is_none()
     }
 
-    /// Removes a member; whether it was one.
-    pub(super) fn leave(&mut self, id: u64) -> bool {
-        self.members.remove(&id).is_some()
+    /// Removes a member; `None` where it was none.
+    pub(super) fn leave(&mut self, id: u64) -> Option<Member<C>> {
+        self.members.remove(&id)
+    }
+
+    pub(super) fn member(&self, id: u64) -> Option<&Member<C>> {
+        self.members.get(&id)
+    }
+
+    /// What the subscriptions take once these have taken their place.
+    pub(super) fn bytes_with(&self, given: &[SubscriptionData]) -> usize {
+        let of = |data: &SubscriptionData| match self.subscriptions.get(&data.topic) {
+            Some(kept) if data.sub_version <= kept.sub_version => subscription(kept),
+            _ => subscription(data),
+        };
+        given.iter().map(of).sum()
+    }
+
+    /// What the subscriptions take.
+    pub(super) fn subscribed_bytes(&self) -> usize {
+        self.subscriptions.values().map(|data| subscription(data)).sum()
     }
 
     /// Replaces the subscriptions; whether the set of topics changed. A subscription that is

@@ -150,3 +150,33 @@ fn unknown_enum_names_count_as_the_defaults() {
     assert_eq!(profile.message_model, "CLUSTERING");
     assert_eq!(profile.from_where, "CONSUME_FROM_TIMESTAMP");
 }
+
+#[test]
+fn what_is_kept_has_a_bound_in_bytes_and_is_given_back() {
+    let consumers = Consumers { keeping: Keeping::new(100_000), ..Consumers::default() };
+    let fat = |group: &str, length: usize, version: i64| Registration {
+        subscriptions: Some(vec![SubscriptionData {
+            sub_string: "x".repeat(length),
+            ..subscription("T", version)
+        }]),
+        ..clustering(group, &[])
+    };
+    changed(&consumers, fat("G", 40_000, 1), member(1, "c1"));
+    let alone = consumers.keeping.kept();
+    assert!((40_000..42_000).contains(&alone), "{alone}");
+    // The same again, a newer one, an older one: it is counted once, and as it is kept.
+    for (length, version, kept) in [(40_000, 1, 40_000), (30_000, 2, 30_000), (9, 1, 30_000)] {
+        changed(&consumers, fat("G", length, version), member(1, "c1"));
+        assert_eq!(consumers.keeping.kept(), alone - 40_000 + kept);
+    }
+    let refused = consumers.register(fat("H", 90_000, 1), member(2, "c2")).unwrap_err();
+    assert!(matches!(refused, RegisterError::Bytes(_)), "{refused}");
+    assert_eq!(consumers.counts(), (1, 1));
+    assert_eq!(consumers.keeping.kept(), alone - 10_000);
+    changed(&consumers, fat("H", 50_000, 1), member(2, "c2"));
+    changed(&consumers, fat("H", 50_000, 1), member(3, "c3"));
+    consumers.closed(2);
+    consumers.closed(1);
+    consumers.unregister("H", 3);
+    assert_eq!((consumers.counts(), consumers.keeping.kept()), ((0, 0), 0));
+}

@@ -1,160 +1,88 @@
-//! How far each level has been delivered, kept as delayOffset.json in Java's form.
+//! How far each level has been delivered, as the journal says.
 
 use std::{
     collections::BTreeMap,
-    io,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use protocol::body::{DataVersion, DelayOffsetSerializeWrapper};
-use serde_json::{Map, Value, json};
-use store::config_file::{ConfigFile, JavaText, LoadConfigError, java_text};
+use store::journal::Tables;
 
-use crate::clock;
+use crate::timer::FIRST_RESERVED;
 
 /// Next offset of each level, from level 1 on.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    table: Mutex<Table>,
-    /// Held while the file is written, so that it never goes back.
-    file: Mutex<ConfigFile>,
-}
-
 #[derive(Debug, Default)]
-struct Table {
-    offsets: BTreeMap<u32, u64>,
-    version: DataVersion,
-    changed: bool,
+pub(crate) struct Progress {
+    table: Mutex<BTreeMap<u32, u64>>,
 }
 
 impl Progress {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is no such table.
-    pub(crate) fn open(file: ConfigFile) -> Result<Self, LoadConfigError> {
-        let read = file.load(DelayOffsetSerializeWrapper::decode)?;
-        let table = read.map_or_else(Table::default, |wrapper| Table {
-            offsets: wrapper
-                .offset_table
-                .into_iter()
-                .filter_map(|(level, offset)| {
-                    Some((u32::try_from(level).ok()?, u64::try_from(offset).ok()?))
-                })
-                .collect(),
-            version: wrapper.data_version,
-            changed: false,
-        });
-        Ok(Self { table: Mutex::new(table), file: Mutex::new(file) })
+    /// As the journal has it.
+    pub(crate) fn new(tables: &Tables) -> Self {
+        Self { table: Mutex::new(levels_of(tables)) }
+    }
+
+    /// Takes the whole table.
+    pub(crate) fn load(&self, tables: &Tables) {
+        *self.table() = levels_of(tables);
+    }
+
+    /// Takes what a record says. The leader may be further already: its own rounds count as soon as
+    /// they are committed.
+    pub(crate) fn take(&self, levels: &[(u32, u64)]) {
+        let mut table = self.table();
+        for (level, offset) in levels.iter().filter(|(level, _)| *level < FIRST_RESERVED) {
+            let known = table.entry(*level).or_default();
+            *known = (*known).max(*offset);
+        }
     }
 
     /// Where to go on in a level whose queue holds `[min, max)`. An offset outside of it, which
     /// another broker's file may have, is corrected.
     pub(super) fn within(&self, level: u32, (min, max): (u64, u64)) -> u64 {
         let mut table = self.table();
-        let known = table.offsets.get(&level).copied().unwrap_or(0);
+        let known = table.get(&level).copied().unwrap_or(0);
         let within = known.clamp(min, max.max(min));
         if within != known {
             tracing::warn!(level, known, within, "progress of a delay level was corrected");
-            table.offsets.insert(level, within);
-            table.changed = true;
+            table.insert(level, within);
         }
         within
     }
 
-    /// Everything before `offset` is delivered.
-    pub(super) fn reach(&self, level: u32, offset: u64) {
-        let mut table = self.table();
-        table.offsets.insert(level, offset);
-        table.changed = true;
-    }
-
     /// The next offset of each level.
     pub(crate) fn offsets(&self) -> BTreeMap<u32, u64> {
-        self.table().offsets.clone()
+        self.table().clone()
     }
 
-    /// Writes the file, where something has changed.
-    ///
-    /// # Errors
-    /// The disk refuses; the next call tries again.
-    pub(super) fn write(&self) -> io::Result<()> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let wrapper = {
-            let mut table = self.table();
-            if !std::mem::take(&mut table.changed) {
-                return Ok(());
-            }
-            table.version.counter += 1;
-            table.version.timestamp = clock::now_millis();
-            table.wrapper()
-        };
-        file.store(text(&wrapper).as_bytes()).inspect_err(|_| self.table().changed = true)
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, BTreeMap<u32, u64>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
-    fn wrapper(&self) -> DelayOffsetSerializeWrapper {
-        DelayOffsetSerializeWrapper {
-            offset_table: self
-                .offsets
-                .iter()
-                .filter_map(|(level, offset)| {
-                    Some((i32::try_from(*level).ok()?, i64::try_from(*offset).ok()?))
-                })
-                .collect(),
-            data_version: self.version.clone(),
-        }
-    }
-}
-
-/// The table as Java writes it.
-fn text(wrapper: &DelayOffsetSerializeWrapper) -> String {
-    let offsets: Map<String, Value> = wrapper
-        .offset_table
-        .iter()
-        .map(|(level, offset)| (level.to_string(), Value::from(*offset)))
-        .collect();
-    let version = &wrapper.data_version;
-    let value = json!({
-        "dataVersion": {
-            "counter": version.counter,
-            "stateVersion": version.state_version,
-            "timestamp": version.timestamp,
-        },
-        "offsetTable": offsets,
-    });
-    java_text(&value, JavaText { integer_keys: &|path| path == ["offsetTable"] })
+/// The table without what is no level.
+fn levels_of(tables: &Tables) -> BTreeMap<u32, u64> {
+    tables.delays.range(..FIRST_RESERVED).map(|(level, offset)| (*level, *offset)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use segment::SimVfs;
+    use store::journal::{Change, Touched};
 
     use super::*;
 
     #[test]
-    fn progress_is_kept_in_javas_form_and_corrected() {
-        let disk = Arc::new(SimVfs::new());
-        let file = || ConfigFile::new(disk.clone(), "config/delayOffset.json");
-        let progress = Progress::open(file()).expect("no file yet");
-        assert_eq!(progress.within(3, (0, 74)), 0);
-        progress.reach(3, 77);
-        progress.reach(18, 2);
-        progress.write().expect("a disk");
-        let text = file().load(|bytes| String::from_utf8(bytes.to_vec()));
-        let text = text.expect("a disk").expect("a file");
-        assert!(text.contains("3:77") && text.contains("18:2"), "{text}");
-        let again = Progress::open(file()).expect("what was written");
-        assert_eq!(again.within(18, (0, 9)), 2);
-        assert_eq!(again.within(3, (10, 74)), 74, "beyond the queue");
-        assert_eq!(again.within(1, (5, 9)), 5, "before the queue");
-        assert_eq!(again.offsets().get(&3), Some(&74));
+    fn progress_follows_the_journal_and_is_corrected() {
+        let mut tables = Tables::default();
+        let levels = BTreeMap::from([(3, 77), (18, 2)]);
+        let change = Change::Delays(levels.clone().into_iter().collect());
+        tables.apply(&[change], 5, Touched::default());
+        let progress = Progress::new(&tables);
+        assert_eq!(progress.within(18, (0, 9)), 2);
+        assert_eq!(progress.within(3, (10, 74)), 74, "beyond the queue");
+        assert_eq!(progress.within(1, (5, 9)), 5, "before the queue");
+        progress.take(&[(18, 1), (3, 75)]);
+        assert_eq!(progress.offsets(), BTreeMap::from([(1, 5), (3, 75), (18, 2)]));
+        progress.load(&tables);
+        assert_eq!(progress.offsets(), levels);
     }
 }

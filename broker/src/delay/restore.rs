@@ -10,6 +10,8 @@ use protocol::{
     name,
 };
 
+use crate::{drafts, waiting};
+
 /// Why a delayed message cannot be delivered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RestoreError {
@@ -26,25 +28,16 @@ pub(super) enum RestoreError {
 
 /// The record for the topic and queue that the message was sent to.
 pub(super) fn restore(bytes: &[u8], store_host: SocketAddr) -> Result<MessageRecord, RestoreError> {
-    let mut record = record::decode(bytes)?;
+    let record = record::decode(bytes)?;
     let mut properties = properties::decode(properties::without_crc(&record.properties));
     properties.remove(key::DELAY);
-    let topic =
-        properties.remove(key::REAL_TOPIC).ok_or(RestoreError::Property(key::REAL_TOPIC))?;
+    let (topic, queue_id) =
+        waiting::take_real_place(&mut properties).map_err(RestoreError::Property)?;
     if topic == name::TRANS_HALF_TOPIC {
         return Err(RestoreError::Half);
     }
-    record.topic = topic;
-    record.queue_id = properties
-        .remove(key::REAL_QID)
-        .and_then(|text| text.parse().ok())
-        .filter(|queue: &i32| *queue >= 0)
-        .ok_or(RestoreError::Property(key::REAL_QID))?;
-    record.properties = properties::encode(&properties);
-    record.store_host = store_host;
-    record.queue_offset = 0;
-    record.physical_offset = 0;
-    Ok(record)
+    let text = drafts::text(&topic, &properties);
+    Ok(MessageRecord { topic, queue_id, ..waiting::renewed(record, text, store_host) })
 }
 
 #[cfg(test)]

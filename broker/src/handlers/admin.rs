@@ -1,4 +1,4 @@
-//! Small administrative requests: codes 45, 306, 316, 329, 402 (`AdminBrokerProcessor.java`).
+//! Small administrative requests: codes 45, 60, 61, 306, 316, 329, 402 (`AdminBrokerProcessor.java`).
 
 use std::sync::Arc;
 
@@ -26,6 +26,18 @@ pub(crate) fn delay_offsets(broker: &Arc<Broker>, call: &mut Call) -> Result<Rep
     Reply::body(call, body.encode())
 }
 
+/// Code 60. Only slaves ask it, for how far timers are delivered. None are here, which Java says so:
+/// its slaves keep what they have (`AdminBrokerProcessor.getTimerCheckPoint`).
+pub(crate) fn timer_check_point(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    broker.java_slaves.note(call);
+    Err(Rejection::new(response::SYSTEM_ERROR, "The checkpoint is null"))
+}
+
+/// Code 61. Numbers of timers by topic; none are here (`AdminBrokerProcessor.getTimerMetrics`).
+pub(crate) fn timer_metrics(_broker: &Arc<Broker>, _call: &mut Call) -> Result<Reply, Rejection> {
+    Err(Rejection::new(response::SYSTEM_ERROR, "The timerMetrics is null"))
+}
+
 /// Code 402. No group is set to pop consumption.
 pub(crate) fn request_modes(_broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     Reply::body(call, MessageRequestModeSerializeWrapper::default().encode())
@@ -51,15 +63,13 @@ pub(crate) fn clean_unused_topics(
     broker: &Arc<Broker>,
     call: &mut Call,
 ) -> Result<Reply, Rejection> {
-    for (topic, _) in broker.store.queues() {
-        if broker.topics.get(&topic).is_some() || broker.topics.is_system(&topic) {
-            continue;
-        }
-        broker.store.delete_topic(&topic).map_err(|error| {
-            let remark = format!("queues of topic {topic} could not be removed: {error}");
-            Rejection::new(response::SYSTEM_ERROR, remark)
-        })?;
-        tracing::info!(topic, "queues of a topic that does not exist were removed");
+    let unused =
+        |topic: &String| broker.topics.get(topic).is_none() && !broker.topics.is_system(topic);
+    let queues = broker.store.queues();
+    let gone: Vec<_> = queues.into_iter().map(|(topic, _)| topic).filter(unused).collect();
+    if !gone.is_empty() {
+        tracing::info!(topics = ?gone, "queues of topics that do not exist are removed");
     }
+    broker.delete_topics_blocking(gone)?;
     Reply::done(call)
 }

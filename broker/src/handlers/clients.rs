@@ -21,6 +21,7 @@ use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
     consumers::{MAX_TOPICS, Member, Profile, Registration},
+    role::Role,
     topics::{self, Topic},
 };
 
@@ -89,9 +90,15 @@ pub(crate) fn unregister(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply,
 }
 
 /// Code 38. A group without members is an error and no empty list: clients would take that for
-/// the truth and give up their queues.
+/// the truth and give up their queues. A slave has the members that send it heartbeats, as all do
+/// that know it; where the one that asks is not among them, most are missing.
 pub(crate) fn list(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: GetConsumerListByGroupRequest = call.header()?;
+    let members = broker.consumers.members(&header.consumer_group);
+    let known = members.iter().any(|member| member.id == call.connection.id());
+    if !known && !broker.with_role(Role::is_master) {
+        return Err(broker.not_served());
+    }
     let consumer_id_list = broker.consumers.client_ids(&header.consumer_group);
     if consumer_id_list.is_empty() {
         let remark = format!("no consumer for this group, {}", header.consumer_group);
@@ -146,7 +153,7 @@ fn admit(broker: &Arc<Broker>, consumer: &ConsumerData) -> Option<Arc<Subscripti
     if pulls && broker.config().reject_pull_consumer_enable {
         return None;
     }
-    broker.group(&consumer.group_name)
+    broker.consumer_group(&consumer.group_name)
 }
 
 /// The group's retry topic, where it is still to be made and this node may make it.

@@ -15,11 +15,13 @@ use protocol::{
     },
     name,
 };
+use store::journal::Change;
 
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
-    groups::{Groups, UpdateError},
+    compat::java_slave::as_changes,
+    groups::UpdateError,
 };
 
 /// The most groups of one page (`maxPageSizeInGetMetadata`).
@@ -28,22 +30,24 @@ const MAX_PAGE: usize = 2_000;
 /// Code 200.
 pub(crate) fn update(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let wanted = SubscriptionGroupConfig::decode(&call.command.body)?;
-    tracing::info!(group = wanted.group_name, peer = %call.connection.remote_addr(), "subscription group is updated");
-    broker.groups.update(wanted).map_err(refused)?;
-    persist(broker)?;
+    tracing::info!(group = wanted.group_name, peer = %call.client, "subscription group is updated");
+    broker.change_blocking(|| {
+        let change = broker.groups.update(wanted).map_err(refused)?;
+        Ok((change.into_iter().collect(), ()))
+    })?;
     Reply::done(call)
 }
 
 /// Code 225. Either all groups are taken or none.
 pub(crate) fn update_list(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let wanted = SubscriptionGroupList::decode(&call.command.body)?.group_config_list;
-    for group in &wanted {
-        Groups::check(group).map_err(refused)?;
-    }
-    for group in wanted {
-        broker.groups.update(group).map_err(refused)?;
-    }
-    persist(broker)?;
+    broker.change_blocking(|| {
+        let mut changes = Vec::new();
+        for group in wanted {
+            changes.extend(broker.groups.update(group).map_err(refused)?);
+        }
+        Ok((changes, ()))
+    })?;
     Reply::done(call)
 }
 
@@ -62,13 +66,20 @@ pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
         Some(_) => (0, page_size(header.max_group_num)),
     };
     let page = groups.into_iter().skip(first).take(limit);
-    let wrapper = SubscriptionGroupWrapper {
+    let mut wrapper = SubscriptionGroupWrapper {
         subscription_group_table: page
             .map(|(name, group)| (name, SubscriptionGroupConfig::clone(&group)))
             .collect(),
         forbidden_table: broker.groups.all_forbidden(),
         data_version: version,
     };
+    if broker.is_for_changes(call) {
+        wrapper
+            .subscription_group_table
+            .values_mut()
+            .for_each(|group| as_changes(&mut group.attributes));
+    }
+    broker.note_java_slave(call);
     let header = GetAllSubscriptionGroupResponse { total_group_num: Some(total) };
     Ok(Reply::Now(call.success().with_header(&header).with_body(wrapper.encode())))
 }
@@ -77,20 +88,23 @@ pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
 pub(crate) fn delete(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: DeleteSubscriptionGroupRequest = call.header()?;
     let group = &header.group_name;
-    let there = broker.groups.remove(group);
-    tracing::info!(group, there, header.clean_offset, peer = %call.connection.remote_addr(), "subscription group is deleted");
+    let there = broker.change_blocking(|| {
+        let mut changes: Vec<_> = broker.groups.remove(group).into_iter().collect();
+        let there = !changes.is_empty();
+        if header.clean_offset && !broker.offsets.topics_of(group).is_empty() {
+            changes.push(Change::DropOffsetsOfGroup(group.clone()));
+        }
+        Ok((changes, there))
+    })?;
+    tracing::info!(group, there, header.clean_offset, peer = %call.client, "subscription group is deleted");
     broker.stats.forget_group(group);
-    if header.clean_offset {
-        broker.offsets.forget_group(group);
-    }
-    persist(broker)?;
     Reply::done(call)
 }
 
 /// Code 352. Creates the group where use creates groups.
 pub(crate) fn one(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: GetSubscriptionGroupConfigRequest = call.header()?;
-    let group = broker.group(&header.group).ok_or_else(|| {
+    let group = broker.consumer_group(&header.group).ok_or_else(|| {
         Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
     })?;
     Reply::body(call, group.encode())
@@ -100,7 +114,7 @@ pub(crate) fn one(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
 pub(crate) fn forbidden(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: UpdateGroupForbiddenRequest = call.header()?;
     if let Some(readable) = header.readable {
-        if broker.group(&header.group).is_none() {
+        if broker.consumer_group(&header.group).is_none() {
             let remark =
                 format!("group {} does not exist; create it with updateSubGroup", header.group);
             return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
@@ -111,8 +125,10 @@ pub(crate) fn forbidden(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, 
             let remark = format!("topic {topic} does not exist; nobody reads it");
             return Err(Rejection::new(response::TOPIC_NOT_EXIST, remark));
         }
-        broker.groups.set_may_read(&header.group, &header.topic, readable);
-        persist(broker)?;
+        broker.change_blocking(|| {
+            let change = broker.groups.set_may_read(&header.group, &header.topic, readable);
+            Ok((change.into_iter().collect(), ()))
+        })?;
     }
     let readable = broker.groups.may_read(&header.group, &header.topic);
     let body =
@@ -136,14 +152,4 @@ fn page_size(asked: Option<i32>) -> usize {
 
 fn refused(error: UpdateError) -> Rejection {
     Rejection::new(response::INVALID_PARAMETER, error.to_string())
-}
-
-/// An administrator's change is answered once it is on the disk.
-fn persist(broker: &Arc<Broker>) -> Result<(), Rejection> {
-    broker.groups.flush().map_err(|error| {
-        let remark = format!(
-            "the change holds now, but subscriptionGroup.json could not be written: {error}; look at the disk and try again"
-        );
-        Rejection::new(response::SYSTEM_ERROR, remark)
-    })
 }

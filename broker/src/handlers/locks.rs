@@ -12,11 +12,12 @@ use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
     handlers::clients::{MAX_CLIENT_ID, check_length},
-    locks::MAX_QUEUES,
+    locks::{Asking, MAX_QUEUES},
 };
 
 /// Code 41. Queues that another client holds are left out of the answer, which is a success all
 /// the same; so are queues of topics that do not exist, for which leases would only cost memory.
+/// Nobody else can hold a queue of a group that has no other member, or that never consumed from it.
 pub(crate) fn lock(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let body = LockBatchRequestBody::decode(&call.command.body)?;
     check(body.mq_set.len())?;
@@ -24,7 +25,14 @@ pub(crate) fn lock(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
         .map_err(|error| Rejection::new(response::INVALID_PARAMETER, error.to_string()))?;
     check_length("client id", &body.client_id, MAX_CLIENT_ID)?;
     let queues = body.mq_set.into_iter().filter(|queue| exists(broker, queue)).collect();
-    let granted = broker.locks.lock(&body.consumer_group, &body.client_id, queues, Instant::now());
+    let (group, client) = (&body.consumer_group, &body.client_id);
+    let member = broker.consumers.member(group, client);
+    let asking = Asking { group, client, connection: member.map(|member| member.id) };
+    let alone = broker.consumers.client_ids(group) == [client.as_str()];
+    let unheld = |queue: &MessageQueue| {
+        alone || broker.offsets.query(group, &queue.topic, queue.queue_id).is_none()
+    };
+    let granted = broker.locks.lock(asking, queues, Instant::now(), unheld);
     let lock_ok_mq_set = granted.into_iter().collect();
     Reply::body(call, LockBatchResponseBody { lock_ok_mq_set }.encode())
 }

@@ -20,6 +20,7 @@ use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
     offsets::Commit,
+    topics,
 };
 
 /// Code 14. A group that has no offset in a young queue starts at its first message, whatever it
@@ -44,7 +45,8 @@ pub(crate) fn query(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
     Err(Rejection::new(response::QUERY_NOT_FOUND, remark))
 }
 
-/// Code 15. A group is not created here: a client that commits has sent a heartbeat before.
+/// Code 15. Answered once the offset is committed in the log; where nobody waits for an answer, it is
+/// written within a second. A group is not created here: a client that commits has sent a heartbeat before.
 pub(crate) fn commit(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: UpdateConsumerOffsetRequest = call.header()?;
     let UpdateConsumerOffsetRequest { consumer_group: group, topic, queue_id, commit_offset } =
@@ -68,8 +70,16 @@ pub(crate) fn commit(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
         return Err(Rejection::new(response::INVALID_PARAMETER, remark));
     }
     let mut answer = call.success().with_header(&UpdateConsumerOffsetResponse {});
-    if broker.offsets.commit(group, topic, queue, offset) == Commit::ResetPending {
-        answer = answer.with_remark("Offset has been previously reset");
+    match broker.offsets.commit(group, topic, queue, offset) {
+        Commit::ResetPending => answer = answer.with_remark("Offset has been previously reset"),
+        Commit::Pending if !call.command.is_oneway() => {
+            let broker = Arc::clone(broker);
+            return call.answer_with(async move {
+                broker.flush_offsets().await?;
+                Ok(answer)
+            });
+        }
+        Commit::Pending | Commit::Known | Commit::Meaningless => {}
     }
     Ok(Reply::Now(answer))
 }
@@ -83,21 +93,22 @@ pub(crate) fn search(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
     };
     let queue = queue_number(header.queue_id)?;
     let timestamp = u64::try_from(header.timestamp).unwrap_or(0);
-    let offset = broker.store.offset_by_time(&header.topic, queue, timestamp, boundary);
+    let topic = readable(&header.topic);
+    let offset = broker.store.offset_by_time(topic, queue, timestamp, boundary);
     Reply::header(call, &SearchOffsetResponse { offset: offset.cast_signed() })
 }
 
 /// Code 30. The next offset to be written; 0 for a queue that does not exist.
 pub(crate) fn max(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: GetMaxOffsetRequest = call.header()?;
-    let offset = broker.store.max_offset(&header.topic, queue_number(header.queue_id)?);
+    let offset = broker.store.max_offset(readable(&header.topic), queue_number(header.queue_id)?);
     Reply::header(call, &GetMaxOffsetResponse { offset: offset.cast_signed() })
 }
 
 /// Code 31. 0 for a queue that does not exist.
 pub(crate) fn min(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: GetMinOffsetRequest = call.header()?;
-    let offset = broker.store.min_offset(&header.topic, queue_number(header.queue_id)?);
+    let offset = broker.store.min_offset(readable(&header.topic), queue_number(header.queue_id)?);
     Reply::header(call, &GetMinOffsetResponse { offset: offset.cast_signed() })
 }
 
@@ -105,13 +116,13 @@ pub(crate) fn min(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
 pub(crate) fn earliest(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: GetEarliestMsgStoretimeRequest = call.header()?;
     let queue = queue_number(header.queue_id)?;
-    let first = broker.store.min_offset(&header.topic, queue);
-    let timestamp =
-        broker.store.store_time(&header.topic, queue, first).map_or(-1, u64::cast_signed);
+    let topic = readable(&header.topic);
+    let first = broker.store.min_offset(topic, queue);
+    let timestamp = broker.store.store_time(topic, queue, first).map_or(-1, u64::cast_signed);
     Reply::header(call, &GetEarliestMsgStoretimeResponse { timestamp })
 }
 
-/// Code 43. All offsets, as Java's slaves read them.
+/// Code 43. All offsets, as Java's slaves read them (`SlaveSynchronize.syncConsumerOffset`).
 pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     Reply::body(call, broker.offsets.wrapper_for_slaves().encode())
 }
@@ -152,7 +163,7 @@ pub(crate) fn correction(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply,
 /// them is made where use makes groups: offsets of names that are no groups would never go away.
 pub(crate) fn clone(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: CloneGroupOffsetRequest = call.header()?;
-    if broker.group(&header.dest_group).is_none() {
+    if broker.consumer_group(&header.dest_group).is_none() {
         let group: String = header.dest_group.chars().take(name::MAX_GROUP).collect();
         let remark = format!("Group {group} not exist! Create it with updateSubGroup");
         return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
@@ -169,7 +180,13 @@ pub(crate) fn clone(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
             broker.offsets.copy(&header.src_group, &header.dest_group, Some(&topic));
         }
     }
+    broker.runtime.block_on(broker.flush_offsets())?;
     Reply::done(call)
+}
+
+/// The topic that a client asks about: for the journal, which no client sees, one without queues.
+fn readable(topic: &str) -> &str {
+    if topics::is_journal(topic) { "" } else { topic }
 }
 
 /// The number of a queue as the store counts it.

@@ -3,6 +3,7 @@
 
 mod check;
 mod filter;
+mod slave;
 
 use std::{
     sync::Arc,
@@ -26,11 +27,12 @@ use crate::{
     hold::Waits,
     lanes::Lane,
     reply,
+    role::Role,
     topics::Topic,
 };
 
 pub(crate) use check::check_client_config;
-use filter::TagFilter;
+use filter::PullFilter;
 
 /// A client is never kept waiting for longer than this, whatever it asks for.
 const LONGEST_HOLD: Duration = Duration::from_secs(600);
@@ -40,10 +42,12 @@ const LONGEST_HOLD: Duration = Duration::from_secs(600);
 pub(crate) struct Pull {
     request: PullMessageRequest,
     queue: u32,
-    filter: TagFilter,
+    filter: PullFilter,
     topic: Arc<Topic>,
     group: Arc<SubscriptionGroupConfig>,
     received: Instant,
+    /// When it is answered at the latest, once it was held.
+    until: Option<Instant>,
     responder: Responder,
 }
 
@@ -57,8 +61,11 @@ pub(crate) fn pull(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
         topic: checked.topic,
         group: checked.group,
         received: call.received,
+        until: None,
         responder: call.take_responder()?,
     };
+    let queue = (&*pull.request.consumer_group, &*pull.request.topic, pull.request.queue_id);
+    broker.locks.pulled(queue, call.connection.id(), call.received);
     if let Some(offset) = pull.pending_reset(broker) {
         pull.answer_reset(broker, offset);
     } else {
@@ -91,7 +98,9 @@ enum Turn {
 impl Pull {
     /// Reads from memory here, or from disk on the pull lane.
     fn evaluate(self, broker: &Arc<Broker>, turn: Turn) {
-        if let Some(result) = broker.store.get_if_cached(&self.get_request(broker)) {
+        if self.filter.is_cheap()
+            && let Some(result) = broker.store.get_if_cached(&self.get_request(broker))
+        {
             self.finish(broker, turn, result);
             return;
         }
@@ -117,38 +126,65 @@ impl Pull {
             offset: self.request.queue_offset,
             max_messages: u32::try_from(self.request.max_msg_nums).unwrap_or(0),
             max_bytes: asked.filter(|bytes| *bytes > 0).map_or(most, |bytes| bytes.min(most)),
-            filter: self.filter.as_dyn(),
+            filter: self.filter.tags().as_dyn(),
+            content: self.filter.content(),
         }
     }
 
     /// Answers, or holds a pull that found nothing.
-    fn finish(self, broker: &Arc<Broker>, turn: Turn, result: GetResult) {
+    fn finish(mut self, broker: &Arc<Broker>, turn: Turn, mut result: GetResult) {
         let request = &self.request;
-        if turn == Turn::First && request.sys_flag & COMMIT_OFFSET != 0 {
+        let role = broker.role();
+        // A slave keeps no offsets of its own (`PullMessageProcessor`: `storeOffsetEnable`).
+        if role.is_master() && turn == Turn::First && request.sys_flag & COMMIT_OFFSET != 0 {
             let (group, topic) = (&request.consumer_group, &request.topic);
             broker.offsets.commit(group, topic, request.queue_id, request.commit_offset);
         }
-        let code = code(result.status, request.queue_offset);
+        let code = if role.is_master() {
+            code(result.status, request.queue_offset)
+        } else {
+            slave::code(&mut result, request.queue_offset, knows_master(&role))
+        };
         let may_wait = turn == Turn::First && request.sys_flag & SUSPEND != 0;
         if code == response::PULL_NOT_FOUND && may_wait {
+            self.hold(broker);
+        } else if self.was_woken_in_vain(turn, result.status) {
+            self.request.queue_offset = signed(result.next_begin_offset);
             self.hold(broker);
         } else {
             self.answer(broker, code, result);
         }
     }
 
-    fn hold(self, broker: &Arc<Broker>) {
+    /// Whether a message woke it that its filter, which looks inside, does not let through, and
+    /// there is still time to wait for another.
+    fn was_woken_in_vain(&self, turn: Turn, status: GetStatus) -> bool {
+        turn == Turn::Second
+            && status == GetStatus::NoMatchedMessage
+            && self.filter.looks_inside()
+            && self.until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn deadline(&self, broker: &Broker) -> Instant {
         let config = broker.config();
         let asked = if config.long_polling_enable {
             u64::try_from(self.request.suspend_timeout_millis).unwrap_or(0)
         } else {
             config.short_polling_time_mills
         };
-        let deadline = Instant::now() + Duration::from_millis(asked).min(LONGEST_HOLD);
+        Instant::now() + Duration::from_millis(asked).min(LONGEST_HOLD)
+    }
+
+    fn hold(mut self, broker: &Arc<Broker>) {
+        let deadline = self.until.unwrap_or_else(|| self.deadline(broker));
+        self.until = Some(deadline);
         let (topic, queue) = (self.request.topic.clone(), self.queue);
         let offset = u64::try_from(self.request.queue_offset).unwrap_or(0);
         match broker.hold.hold(&topic, queue, deadline, self) {
-            Err(pull) => pull.evaluate(broker, Turn::Second),
+            Err(mut pull) => {
+                pull.until = None;
+                pull.evaluate(broker, Turn::Second);
+            }
             // A message may have come between the look and the hold; its arrival found nobody.
             Ok(id) if broker.store.max_offset(&topic, queue) > offset => {
                 if let Some(pull) = broker.hold.take(id) {
@@ -164,7 +200,7 @@ impl Pull {
         let (group, topic) = (&request.consumer_group, &request.topic);
         let next = signed(result.next_begin_offset);
         broker.offsets.pulled(group, topic, request.queue_id, next);
-        let mut answer = self.head(code, &result);
+        let mut answer = self.head(broker, code, &result);
         if code == response::SUCCESS {
             let figures = (result.messages.len() as u64, result.total_bytes as u64);
             broker.stats.pulled(group, topic, figures, self.received.elapsed());
@@ -175,14 +211,32 @@ impl Pull {
         self.responder.send(answer);
     }
 
-    fn head(&self, code: i32, result: &GetResult) -> Command {
+    fn head(&self, broker: &Broker, code: i32, result: &GetResult) -> Command {
         let header = PullMessageResponse {
+            suggest_which_broker_id: self.suggested(broker, result),
             next_begin_offset: signed(result.next_begin_offset),
             min_offset: signed(result.min_offset),
             max_offset: signed(result.max_offset),
             ..self.response_header()
         };
         reply::answer(code).with_header(&header).with_remark(result.status.java_name())
+    }
+
+    /// The id of the broker that the client is to ask next.
+    fn suggested(&self, broker: &Broker, result: &GetResult) -> i64 {
+        if !broker.config().slave_read_enable {
+            return 0;
+        }
+        let role = broker.role();
+        let found = result.status == GetStatus::Found;
+        let lags = !broker.store.counts_as_in_memory(result.behind_bytes);
+        if !role.is_master() {
+            let own = broker.registration.broker_id();
+            return slave::suggested_by_slave(lags, found, knows_master(&role), own);
+        }
+        let slaves = if lags { broker.live_slaves() } else { Vec::new() };
+        let wanted = self.group.which_broker_when_consume_slowly;
+        slave::suggested_by_master(slave::Reader { lags, wanted, slaves: &slaves })
     }
 
     fn response_header(&self) -> PullMessageResponse {
@@ -197,9 +251,8 @@ impl Pull {
     /// An administrator's reset that the group has not heard of, to be told by this pull.
     fn pending_reset(&self, broker: &Broker) -> Option<i64> {
         let request = &self.request;
-        broker
-            .config()
-            .use_server_side_reset_offset
+        let tells = broker.config().use_server_side_reset_offset;
+        (tells && broker.with_role(Role::is_master))
             .then(|| {
                 let (group, topic) = (&request.consumer_group, &request.topic);
                 broker.offsets.take_reset(group, topic, request.queue_id)
@@ -232,8 +285,13 @@ impl Waits for Pull {
 
     fn wants(&self, queue_offset: u64, tags_code: i64) -> bool {
         let from = u64::try_from(self.request.queue_offset).unwrap_or(0);
-        queue_offset >= from && self.filter.lets_through(tags_code)
+        queue_offset >= from && self.filter.tags().lets_through(tags_code)
     }
+}
+
+/// Whether this node knows a master to send clients to.
+fn knows_master(role: &Role) -> bool {
+    matches!(role, Role::Slave { .. })
 }
 
 /// The answer's code for what the store found. A queue without a message moves a client that asks

@@ -30,7 +30,7 @@ pub(crate) fn reset(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
         group = header.group,
         topic = header.topic,
         ?offsets,
-        peer = %call.connection.remote_addr(),
+        peer = %call.client,
         "offsets were reset"
     );
     Reply::body(call, body(broker, &header.topic, &offsets).encode())
@@ -70,6 +70,7 @@ fn by_broker(
     for (queue, offset) in &offsets {
         broker.offsets.reset(group, topic, *queue, *offset);
     }
+    broker.runtime.block_on(broker.flush_offsets())?;
     // Pulls that wait are looked at again, so that consumers of a quiet topic hear of it now.
     pull::resume(broker, broker.hold.drain(Some(topic)));
     Ok(offsets)

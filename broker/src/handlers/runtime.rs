@@ -106,10 +106,7 @@ fn log(broker: &Arc<Broker>, texts: &mut Texts) {
 fn disk(broker: &Arc<Broker>, texts: &mut Texts) {
     let config = broker.config();
     let root = config.store_path_root_dir.as_str();
-    let space = broker.store.space().unwrap_or_else(|error| {
-        tracing::warn!(path = root, %error, "the disk's room cannot be read");
-        Space { total: 0, free: 0 }
-    });
+    let space = broker.disk.measure().map_or(Space { total: 0, free: 0 }, |found| found.space);
     // 0 where the room is unknown: dashboards take -1 for a full disk.
     let ratio = decimal(space.used_ratio().clamp(0.0, 1.0));
     put(texts, "commitLogDiskRatio", &ratio);

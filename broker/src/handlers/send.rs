@@ -1,6 +1,7 @@
 //! Sends: codes 10, 310 and 320 (`SendMessageProcessor.java`, `AbstractSendMessageProcessor.java`).
 
 mod compose;
+mod respond;
 
 use std::{sync::Arc, time::Instant};
 
@@ -14,12 +15,15 @@ use protocol::{
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
+    compat,
     config::BrokerConfig,
     drafts,
     pending::{self, Marks, Pending, Producer},
     reply::{self, SEE_FAQ},
     topics::{self, Topic, Wanted},
 };
+
+pub(crate) use respond::respond;
 
 /// A send that passed the checks of its header.
 #[derive(Debug)]
@@ -30,10 +34,7 @@ struct Send {
 
 /// Stores one message, or a batch of them; answered when they are committed.
 pub(crate) fn send(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
-    let fields = call.command.ext_fields.as_ref().ok_or_else(no_header)?;
-    let request = SendMessageRequest::decode_for(call.command.code, fields)?;
-    let send = Send { request, config: broker.config() };
-    send.marked(broker, call)
+    Send::read(broker, call)?.marked(broker, call)
 }
 
 /// Java answers so to a send without any header field.
@@ -45,6 +46,12 @@ fn no_header() -> Rejection {
 }
 
 impl Send {
+    fn read(broker: &Broker, call: &Call) -> Result<Self, Rejection> {
+        let fields = call.command.ext_fields.as_ref().ok_or_else(no_header)?;
+        let request = SendMessageRequest::decode_for(call.command.code, fields)?;
+        Ok(Self { request, config: broker.config() })
+    }
+
     /// Serves the send; a refusal carries the marks that each answer to a send carries.
     fn marked(self, broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
         let marks = Marks::of(&self.config);
@@ -133,19 +140,25 @@ impl Send {
                 format!("topic[{}] has {kind}, which does not exist yet", topic.topic_name);
             Rejection::new(response::MESSAGE_ILLEGAL, remark)
         })?;
+        let told = self.request.properties.as_deref().unwrap_or_default();
+        if told.contains(key::INNER_MULTI_DISPATCH) {
+            compat::limits(broker.group.as_deref(), compat::Wanted::LightQueues)
+                .map_err(|text| Rejection::new(response::MESSAGE_ILLEGAL, text))?;
+        }
         let queue_id = self.queue_id(broker, call, topic)?;
-        let born_host = call.connection.remote_addr();
+        let born_host = call.client;
         let composed = if self.request.batch.unwrap_or(false) {
             self.batch(broker, (born_host, queue_id), &call.command.body)?
         } else {
             self.single(broker, (born_host, queue_id), topic, call)?
         };
-        let Composed { records, topic, queue_id, unique_key } = composed;
+        let Composed { records, topic, queue_id, unique_key, recall_handle } = composed;
         self.submit(broker, call, &records, |responder, received| Producer {
             responder,
             topic,
             queue_id,
             transaction_id: unique_key,
+            recall_handle,
             marks: Marks::of(&self.config),
             received,
         })
@@ -155,7 +168,7 @@ impl Send {
     fn queue_id(&self, broker: &Broker, call: &Call, topic: &Topic) -> Result<i32, Rejection> {
         let wanted = self.request.queue_id;
         if wanted >= topic.write_queue_nums.max(topic.read_queue_nums) {
-            let peer = call.connection.remote_addr();
+            let peer = call.client;
             return Err(Rejection::new(
                 response::INVALID_PARAMETER,
                 format!(
@@ -219,12 +232,13 @@ struct Composed {
     topic: String,
     queue_id: i32,
     unique_key: Option<String>,
+    recall_handle: Option<String>,
 }
 
 impl Marks {
     /// As configured.
-    pub(crate) fn of(config: &BrokerConfig) -> Self {
-        Self { region: config.region_id.clone(), trace_on: config.trace_on }
+    pub(crate) fn of(config: &Arc<BrokerConfig>) -> Self {
+        Self { config: Arc::clone(config) }
     }
 
     /// Java sets the marks before it checks the message, and loses them with an exception.
@@ -233,7 +247,7 @@ impl Marks {
             return rejection;
         }
         rejection
-            .with_field(key::MSG_REGION, self.region.as_str())
-            .with_field(key::TRACE_ON, if self.trace_on { "true" } else { "false" })
+            .with_field(key::MSG_REGION, self.config.region_id.as_str())
+            .with_field(key::TRACE_ON, if self.config.trace_on { "true" } else { "false" })
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
     drafts,
-    pending::not_committed,
+    pending::settled,
     reply::{self, SEE_FAQ},
     topics,
 };
@@ -44,14 +44,8 @@ pub(crate) fn send_back(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, 
     broker.stats.sent_back(&request.group, &origin);
     let committed = broker.submit_inside(&[message])?;
     call.answer_with(async move {
-        match committed.await {
-            Ok(Ok(_placed)) => Ok(reply::answer(response::SUCCESS)),
-            Ok(Err(failure)) => Err(not_committed(&failure)),
-            Err(_dropped) => Err(Rejection::new(
-                response::SERVICE_NOT_AVAILABLE,
-                "the log has stopped; send the message back again",
-            )),
-        }
+        settled(committed.await, "the log has stopped; send the message back again")?;
+        Ok(reply::answer(response::SUCCESS))
     })
 }
 
@@ -61,7 +55,7 @@ fn check(
 ) -> Result<Arc<SubscriptionGroupConfig>, Rejection> {
     let config = broker.config();
     let name = &request.group;
-    let group = broker.group(name).ok_or_else(|| {
+    let group = broker.consumer_group(name).ok_or_else(|| {
         Rejection::new(
             response::SUBSCRIPTION_GROUP_NOT_EXIST,
             format!("subscription group not exist, {name} \n{SEE_FAQ}"),

@@ -17,6 +17,7 @@ use protocol::{
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
+    compat::{self, Wanted, java_slave::as_changes},
     topics::{self, Topic},
 };
 
@@ -26,7 +27,7 @@ const PAGE: usize = 2_000;
 /// The most queues that a topic can have.
 const MAX_QUEUES: i32 = 65_535;
 
-/// 17: makes or changes a topic. Answered once it is on disk and registered.
+/// 17: makes or changes a topic. Answered once that is committed and registered.
 pub(crate) fn update(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let request: CreateTopicRequest = call.header()?;
     name::validate_topic(&request.topic)
@@ -37,11 +38,15 @@ pub(crate) fn update(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
             format!("The topic[{}] is conflict with system topic.", request.topic),
         ));
     }
-    let wanted = wanted(broker, &request)?;
-    if !broker.topics.put(wanted)? {
+    let plan = || {
+        let change = broker.topics.put(wanted(broker, &request)?);
+        let changed = change.is_some();
+        Ok((change.into_iter().collect(), changed))
+    };
+    if !broker.change_blocking(plan)? {
         return Reply::done(call);
     }
-    tracing::info!(topic = request.topic, peer = %call.connection.remote_addr(), "topic was changed");
+    tracing::info!(topic = request.topic, peer = %call.client, "topic was changed");
     registered(broker, call)
 }
 
@@ -66,6 +71,10 @@ fn wanted(broker: &Broker, request: &CreateTopicRequest) -> Result<Topic, Reject
     let present = broker.topics.get(&request.topic);
     let changes = request.attributes.as_deref().unwrap_or_default();
     let attributes = attributes::changed(present.as_deref(), changes)?;
+    for (name, value) in &attributes {
+        compat::limits(broker.group.as_deref(), Wanted::Attribute(name, value))
+            .map_err(|text| Rejection::new(response::INVALID_PARAMETER, text))?;
+    }
     Ok(Topic {
         topic_name: request.topic.clone(),
         read_queue_nums: request.read_queue_nums,
@@ -102,14 +111,14 @@ pub(crate) fn delete(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
             format!("The topic[{topic}] is conflict with system topic."),
         ));
     }
+    let mut gone = vec![topic.to_owned()];
     for group in broker.offsets.groups_of(topic) {
         // Retry topics of pop consumption, in both of their forms.
-        for retry in [format!("%RETRY%{group}_{topic}"), format!("%RETRY%{group}+{topic}")] {
-            broker.delete_topic(&retry)?;
-        }
+        let retries = [format!("%RETRY%{group}_{topic}"), format!("%RETRY%{group}+{topic}")];
+        gone.extend(retries.into_iter().filter(|retry| broker.topics.get(retry).is_some()));
     }
-    broker.delete_topic(topic)?;
-    tracing::info!(topic, peer = %call.connection.remote_addr(), "topic was deleted");
+    broker.delete_topics_blocking(gone)?;
+    tracing::info!(topic, peer = %call.client, "topic was deleted");
     registered(broker, call)
 }
 
@@ -121,8 +130,16 @@ pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
     };
     let Some(seq) = request.topic_seq else {
         let header = total(broker.topics.len());
-        let body = broker.topics.wrapper().encode();
-        return Ok(Reply::Now(call.success().with_header(&header).with_body(body)));
+        let mut wrapper = broker.topics.wrapper();
+        if broker.is_for_changes(call) {
+            // Of a table whose version it has, such a slave takes the attributes as they are.
+            wrapper.data_version.counter += 1;
+            wrapper
+                .topic_config_table
+                .values_mut()
+                .for_each(|topic| as_changes(&mut topic.attributes));
+        }
+        return Ok(Reply::Now(call.success().with_header(&header).with_body(wrapper.encode())));
     };
     // A client whose pages belong to another version of the table starts again.
     let known = request.data_version.as_deref().filter(|text| !text.is_empty());

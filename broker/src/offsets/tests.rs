@@ -1,28 +1,28 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
 
-use segment::SimVfs;
-use store::config_file::ConfigFile;
+use store::journal::{Kind, Touched};
 
 use super::*;
 
-fn file(disk: &SimVfs) -> ConfigFile {
-    ConfigFile::new(Arc::new(disk.clone()), "config/consumerOffset.json")
-}
-
-fn content(disk: &SimVfs) -> Vec<u8> {
-    file(disk).load(|bytes| Ok::<_, String>(bytes.to_vec())).unwrap().unwrap()
-}
-
 fn offsets() -> Offsets {
-    Offsets::open(file(&SimVfs::new())).unwrap()
+    Offsets::default()
+}
+
+/// Does what the journal does with commits.
+fn apply(offsets: &Offsets, tables: &mut Tables, sent: &Sent) {
+    for change in sent.changes() {
+        tables.apply(std::slice::from_ref(&change), 5, Touched::default());
+        let Change::Offsets { key, queues } = change else { panic!("{change:?}") };
+        offsets.take(&key, &queues, tables);
+    }
 }
 
 #[test]
 fn the_last_commit_wins_even_backwards() {
     let offsets = offsets();
     assert_eq!(offsets.query("G", "T", 0), None);
-    assert_eq!(offsets.commit("G", "T", 0, 10), Commit::Kept);
-    assert_eq!(offsets.commit("G", "T", 0, 4), Commit::Kept);
+    assert_eq!(offsets.commit("G", "T", 0, 10), Commit::Pending);
+    assert_eq!(offsets.commit("G", "T", 0, 4), Commit::Pending);
     assert_eq!(offsets.query("G", "T", 0), Some(4));
     assert_eq!(offsets.query("G", "T", 1), None);
     assert_eq!(offsets.query("H", "T", 0), None);
@@ -32,21 +32,62 @@ fn the_last_commit_wins_even_backwards() {
 fn a_commit_that_says_nothing_changes_nothing() {
     let offsets = offsets();
     offsets.commit("G", "T", 0, 3);
-    assert!(offsets.take_changed());
+    assert!(!offsets.take_unsent().is_empty());
     assert_eq!(offsets.commit("G", "T", 0, -1), Commit::Meaningless);
     assert_eq!(offsets.commit("G", "T", -1, 5), Commit::Meaningless);
     assert_eq!(offsets.commit("G", "T", i32::MAX, 5), Commit::Meaningless);
     assert_eq!(offsets.query("G", "T", 0), Some(3));
-    assert!(!offsets.take_changed());
+    assert!(offsets.take_unsent().is_empty());
 }
 
 #[test]
 fn a_commit_that_repeats_the_offset_writes_nothing() {
-    let offsets = offsets();
+    let (offsets, mut tables) = (offsets(), Tables::default());
     offsets.commit("G", "T", 0, 3);
-    assert!(offsets.take_changed());
-    assert_eq!(offsets.commit("G", "T", 0, 3), Commit::Kept);
-    assert!(!offsets.take_changed());
+    let sent = offsets.take_unsent();
+    assert_eq!(offsets.commit("G", "T", 0, 3), Commit::Pending, "its record is on its way");
+    assert!(offsets.take_unsent().is_empty());
+    apply(&offsets, &mut tables, &sent);
+    offsets.settle(sent, true);
+    assert_eq!(offsets.commit("G", "T", 0, 3), Commit::Known);
+    assert!(offsets.take_unsent().is_empty());
+}
+
+/// The answer never goes back to an older record that is applied late.
+#[test]
+fn what_was_committed_last_is_told_while_older_records_are_applied() {
+    let (offsets, mut tables) = (offsets(), Tables::default());
+    offsets.commit("G", "T", 0, 10);
+    let first = offsets.take_unsent();
+    offsets.commit("G", "T", 0, 20);
+    apply(&offsets, &mut tables, &first);
+    assert_eq!(offsets.query("G", "T", 0), Some(20));
+    offsets.settle(first, true);
+    assert_eq!(offsets.query("G", "T", 0), Some(20));
+    let second = offsets.take_unsent();
+    assert_eq!(second.changes().len(), 1);
+    offsets.settle(second, false);
+    let again = offsets.take_unsent();
+    assert_eq!(again.changes().len(), 1, "it is sent until it is applied");
+    apply(&offsets, &mut tables, &again);
+    offsets.settle(again, true);
+    assert_eq!(tables.offsets["T@G"][&0], 20);
+    assert_eq!(offsets.commit("G", "T", 0, 20), Commit::Known);
+}
+
+/// A node that lost the lead answers what the journal says.
+#[test]
+fn a_load_forgets_commits_that_are_not_applied() {
+    let (offsets, mut tables) = (offsets(), Tables::default());
+    offsets.commit("G", "T", 0, 10);
+    let sent = offsets.take_unsent();
+    apply(&offsets, &mut tables, &sent);
+    offsets.settle(sent, true);
+    offsets.commit("G", "T", 0, 20);
+    offsets.commit("H", "T", 0, 1);
+    offsets.load(&tables);
+    assert_eq!((offsets.query("G", "T", 0), offsets.query("H", "T", 0)), (Some(10), None));
+    assert!(offsets.take_unsent().is_empty());
 }
 
 #[test]
@@ -60,7 +101,7 @@ fn a_reset_stands_until_a_pull_takes_it() {
     assert_eq!(offsets.take_reset("G", "T", 0), Some(7));
     assert_eq!(offsets.take_reset("G", "T", 0), None);
     assert_eq!(offsets.query("G", "T", 0), Some(7));
-    assert_eq!(offsets.commit("G", "T", 0, 8), Commit::Kept);
+    assert_eq!(offsets.commit("G", "T", 0, 8), Commit::Pending);
 }
 
 #[test]
@@ -70,7 +111,7 @@ fn pulls_are_no_progress() {
     assert_eq!(offsets.last_pulled("G", "T", 0), Some(50));
     assert_eq!(offsets.query("G", "T", 0), None);
     assert!(offsets.topics_of("G").is_empty());
-    assert!(!offsets.take_changed());
+    assert!(offsets.take_unsent().is_empty());
 }
 
 #[test]
@@ -93,40 +134,39 @@ fn topics_and_groups_are_found_copied_and_forgotten() {
 }
 
 #[test]
-fn the_version_moves_with_every_five_hundredth_commit() {
-    let offsets = offsets();
-    for offset in 0..1_000 {
-        offsets.commit("G", "T", 0, offset);
-    }
-    assert_eq!(offsets.version().counter, 2);
-    assert!(offsets.version().timestamp > 0);
-}
-
-#[test]
-fn committed_offsets_survive_and_the_rest_does_not() {
-    let disk = SimVfs::new();
-    let offsets = Offsets::open(file(&disk)).unwrap();
-    offsets.commit("G", "T", 0, 10);
-    offsets.commit("G", "T", 1, 11);
-    offsets.pulled("G", "U", 0, 5);
-    offsets.reset("H", "T", 0, 2);
-    offsets.flush().unwrap();
-    let text = String::from_utf8(content(&disk)).unwrap();
-    assert!(text.contains("\"G\":[\"T\"],"), "{text}");
-    assert!(text.contains("\t\t\"T@G\":{0:10,1:11\n\t\t},"), "{text}");
-    let again = Offsets::open(file(&disk)).unwrap();
-    assert_eq!(again.committed("G", "T"), BTreeMap::from([(0, 10), (1, 11)]));
-    assert_eq!(again.query("H", "T", 0), Some(2));
-    assert_eq!(again.take_reset("H", "T", 0), None);
-    assert_eq!(again.last_pulled("G", "U", 0), None);
-}
-
-#[test]
 fn a_table_that_java_wrote_is_read() {
-    let disk = SimVfs::new();
-    file(&disk).store(include_bytes!("../../../store/testdata/consumerOffset.json")).unwrap();
-    let offsets = Offsets::open(file(&disk)).unwrap();
+    let mut tables = Tables::default();
+    let java = include_bytes!("../../../store/testdata/consumerOffset.json");
+    tables.read_file(Kind::Offsets, java).unwrap();
+    let offsets = Offsets::new(&tables);
     assert_eq!(offsets.committed("PlGroup", "PlNormal"), BTreeMap::from([(0, 20), (1, 19)]));
     let system = offsets.query("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0);
     assert_eq!(system, Some(18));
+    let wire = offsets.wrapper_for_slaves();
+    assert_eq!(wire.offset_table["PlNormal@PlGroup"], BTreeMap::from([(0, 20), (1, 19)]));
+}
+
+/// An administrator reset a group here, the lead went, the group consumed elsewhere, and the lead came
+/// back: neither the reset nor a commit that was late may set it back.
+#[test]
+fn a_lead_that_comes_back_brings_nothing_of_the_former_one() {
+    let (offsets, mut tables) = (offsets(), Tables::default());
+    offsets.reset("G", "T", 0, 10);
+    let sent = offsets.take_unsent();
+    apply(&offsets, &mut tables, &sent);
+    offsets.settle(sent, true);
+    // The lead goes, and the other leader's record comes.
+    offsets.load(&tables);
+    offsets.forget_resets();
+    offsets.commit("G", "T", 0, 11);
+    let change = Change::Offsets { key: "T@G".to_owned(), queues: vec![(0, 500)] };
+    tables.apply(&[change], 6, Touched::default());
+    offsets.take("T@G", &[(0, 500)], &tables);
+    // The lead comes back.
+    offsets.load(&tables);
+    offsets.forget_resets();
+    assert_eq!(offsets.query("G", "T", 0), Some(500));
+    assert_eq!(offsets.take_reset("G", "T", 0), None);
+    assert!(offsets.take_unsent().is_empty());
+    assert_eq!(offsets.commit("G", "T", 0, 501), Commit::Pending);
 }

@@ -5,39 +5,52 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, RwLock,
-        atomic::{AtomicBool, AtomicU32},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize},
     },
     time::{Duration, Instant},
 };
 
+use dledger::Transport;
 use protocol::message::id::UniqueIds;
 use remoting::{Client, ClientOptions};
 use segment::{RealVfs, Vfs};
 use store::{
-    PullLimits, Store, StoreOptions, append_log::AppendLog, config_file::ConfigFile,
+    PullLimits, Store, StoreOptions, append_log::AppendLog, journal::Folder,
     retention::RetentionPolicy,
 };
 
-use super::StartError;
+use super::{StartError, bind_ip, identity, members};
 use crate::{
+    audit::AuditLog,
     broker::{Advertised, Broker},
     clock,
+    compat::{JavaMaster, JavaSlaves},
     config::{BrokerConfig, FlushDiskType, Settings},
     consumers::Consumers,
     delay,
+    disk::Disk,
     dledger_log::DledgerLog,
+    filter::Filters,
+    forward::{Forwarder, Incoming, Members},
+    group::Group,
     groups::Groups,
     hold::Hold,
+    journal::Journal,
     lanes::Lanes,
     locks::QueueLocks,
+    native_front::Places,
+    network::{self, tls_to_name_servers},
     offsets::Offsets,
+    operator::Operator,
     pending::{Completions, InFlight, Pending},
     producers::Producers,
     registration::Registration,
     requests::RequestCounters,
-    role::{Role, RoleEvent},
+    role::{Role, RoleEvent, slave_id},
     stats::Stats,
+    switch::Switch,
     topics::Topics,
+    transaction::Transactions,
 };
 
 /// What stays open beside the broker's shared state.
@@ -57,41 +70,60 @@ fn open_blocking(
     config: BrokerConfig,
     runtime: tokio::runtime::Handle,
 ) -> Result<(Arc<Broker>, Opened), StartError> {
+    let peers = members::check(&config)?;
+    let grouped = peers.iter().count() > 1;
     let advertised = Arc::new(Advertised::new(advertised_address(&config)?));
     let stats = Arc::new(Stats::new(&config.broker_cluster_name));
     let in_flight = Arc::new(InFlight::default());
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+    let root = PathBuf::from(&config.store_path_root_dir);
+    let log_options = log_options(&config);
+    let disk = Arc::new(Disk::new(Arc::clone(&vfs), log_options.directory.clone(), root));
+    disk.make_room_for_start().map_err(data)?;
+    identity::check(&vfs, &config).map_err(StartError::Data)?;
     let completions = Arc::new(Completions {
         stats: Arc::clone(&stats),
         advertised: Arc::clone(&advertised),
         in_flight: Arc::clone(&in_flight),
+        disk: Arc::clone(&disk),
+        grouped,
     });
-    let log = Arc::new(DledgerLog::open(&log_options(&config), completions).map_err(data)?);
-    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
-    let options = store_options(&config, Arc::clone(&vfs));
+    let log = open_log(&config, &vfs, &log_options, completions)?;
+    let members = other_members(&log_options);
+    let group = grouped.then(|| group_of(&config, log_options, peers, &log));
+    let files = Path::new(&config.store_path_root_dir).join("config");
+    let loaded = Folder::new(&vfs, &files).load().map_err(data)?;
+    // After the tables: where one cannot be read, the store stays as the last stop left it.
+    let options = StoreOptions { native_below: log.front_end(), ..store_options(&config, vfs) };
     let store = Store::open(options, Arc::clone(&log) as Arc<dyn AppendLog<Pending>>);
     let store = store.map_err(data)?;
-    let file = |name: &str| ConfigFile::new(Arc::clone(&vfs), config_path(&config, name));
-    let topics = Topics::open(file("topics.json"), &config).map_err(data)?;
-    let delay_progress = delay::Progress::open(file("delayOffset.json")).map_err(data)?;
-    let ip = advertised.get().ip();
-    let pid = u16::try_from(std::process::id() & 0xFFFF).unwrap_or_default();
-    let salt = u32::try_from(clock::now_millis() & 0xFFFF_FFFF).unwrap_or_default();
+    let journal = Journal::recover(loaded, &store, &config).map_err(data)?;
+    let (topics, groups, offsets, delay_progress) = journal.with_tables(|tables| {
+        let (topics, groups) = (Topics::new(tables, &config), Groups::new(tables));
+        (topics, groups, Offsets::new(tables), delay::Progress::new(tables))
+    });
     let broker = Broker {
         store: Arc::new(store),
         lanes: Lanes::new(&config),
         requests: RequestCounters::new(),
+        audit: AuditLog::default(),
         topics,
-        groups: Groups::open(file("subscriptionGroup.json")).map_err(data)?,
-        offsets: Offsets::open(file("consumerOffset.json")).map_err(data)?,
+        groups,
+        offsets,
         consumers: Consumers::default(),
         producers: Producers::default(),
         locks: QueueLocks::default(),
         stats,
+        filters: Filters::default(),
         hold: Hold::new(config.max_held_pulls as usize),
+        journal,
         delay_progress,
         delay_wake: delay::Wake::default(),
-        registration: Registration::new(Client::new(ClientOptions::default())),
-        unique_ids: UniqueIds::new(ip, pid, salt),
+        timer_wake: delay::Wake::default(),
+        timers_waiting: AtomicUsize::new(0),
+        transactions: Transactions::default(),
+        registration: registration(&config)?,
+        unique_ids: unique_ids(&advertised),
         runtime,
         started_millis: clock::now_millis(),
         advertised,
@@ -99,22 +131,60 @@ fn open_blocking(
         in_flight,
         stopping: AtomicBool::new(false),
         clean_now: tokio::sync::Notify::new(),
-        disk_is_full: AtomicBool::new(false),
+        disk,
         role: RwLock::new(Role::Candidate),
+        group,
+        switch: Switch::new(),
+        forwarder: Forwarder::new(members),
+        java_master: JavaMaster::new(),
+        java_slaves: JavaSlaves::new(),
         settings: Arc::new(Settings::new(config)),
     };
     Ok((Arc::new(broker), Opened { log }))
 }
 
+fn group_of(
+    config: &BrokerConfig,
+    options: dledger::Options,
+    peers: dledger::Peers,
+    log: &Arc<DledgerLog<Pending>>,
+) -> Arc<Group> {
+    Arc::new(Group::new(options, peers, config.broker_cluster_name.clone(), Arc::clone(log)))
+}
+
+/// The log, behind what a plain Java broker left.
+fn open_log(
+    config: &BrokerConfig,
+    vfs: &Arc<dyn Vfs>,
+    options: &dledger::Options,
+    completions: Arc<Completions>,
+) -> Result<Arc<DledgerLog<Pending>>, StartError> {
+    let front = Places::of(config, &options.directory).front(vfs).map_err(data)?;
+    DledgerLog::open_behind(front, options, completions).map(Arc::new).map_err(data)
+}
+
+fn unique_ids(advertised: &Advertised) -> UniqueIds {
+    let pid = u16::try_from(std::process::id() & 0xFFFF).unwrap_or_default();
+    let salt = u32::try_from(clock::now_millis() & 0xFFFF_FFFF).unwrap_or_default();
+    UniqueIds::new(advertised.get().ip(), pid, salt)
+}
+
+fn registration(config: &BrokerConfig) -> Result<Registration, StartError> {
+    let options = ClientOptions { tls: tls_to_name_servers(config)?, ..ClientOptions::default() };
+    Ok(Registration::new(Client::new(options), slave_id(&config.dleger_self_id)))
+}
+
 impl Opened {
-    /// Starts the log, and waits until this node leads and all that earlier terms left can be read
-    /// by queue: a consumer that asked before would be told that its offset is beyond the end.
+    /// Starts the log of a group of one, and waits until this node leads and all that earlier terms
+    /// left can be read by queue: a consumer that asked before would be told that its offset is
+    /// beyond the end.
     pub(super) async fn lead(
         &self,
         broker: &Arc<Broker>,
         limit: Duration,
     ) -> Result<(), StartError> {
-        self.log.start(broker.store.tails(), broker.store_host()).map_err(data)?;
+        self.derive_front(broker).await?;
+        self.start_log(broker, None)?;
         let mut status = self.log.status();
         let elected = tokio::time::timeout(limit, async {
             status.wait_for(|status| status.opened || status.failure.is_some()).await.is_ok()
@@ -126,23 +196,54 @@ impl Opened {
         if let Some(reason) = now.failure {
             return Err(StartError::Data(reason));
         }
-        broker.role_changed(RoleEvent::Elected { term: now.term }).await;
-        self.catch_up(broker).await;
-        broker.role_changed(RoleEvent::Opened { term: now.term }).await;
+        broker.role_changed(&RoleEvent::Elected { term: now.term });
+        take_over(broker).await;
+        broker.role_changed(&RoleEvent::Opened { term: now.term });
+        broker.register().await;
         Ok(())
     }
 
-    async fn catch_up(&self, broker: &Broker) {
-        let end = broker.store.max_physical();
-        let mut told = Instant::now();
-        while broker.store.dispatched() < end {
-            if told.elapsed() > Duration::from_secs(1) {
-                told = Instant::now();
-                let behind = broker.store.dispatch_behind_bytes();
-                tracing::info!(behind_bytes = behind, "queues are being brought up to date");
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
+    /// Takes part in a group of several. What is known to be committed is brought into the queues
+    /// first: a node that leads before would hold up its writers while it reads all of it.
+    pub(super) async fn join(&self, broker: &Arc<Broker>, group: &Group) -> Result<(), StartError> {
+        catch_up(broker, broker.store.max_physical()).await;
+        self.derive_front(broker).await?;
+        let bind = Some(bind_ip(&broker.config())?).filter(|ip| !ip.is_unspecified());
+        let transport = group.listen(bind, broker.client_address()).map_err(data)?;
+        transport.serve_forwards(Arc::new(Incoming(Arc::downgrade(broker))));
+        transport.serve_clients(Arc::new(Operator {
+            broker: Arc::downgrade(broker),
+            log: Arc::clone(&self.log),
+            self_id: group.self_id().to_owned(),
+            members: group.peers().map(|peer| peer.address.clone()).collect(),
+        }));
+        self.start_log(broker, Some(transport))
+    }
+
+    /// What a native log in front holds is not among the entries that an election folds: it must be
+    /// in the queues before.
+    async fn derive_front(&self, broker: &Broker) -> Result<(), StartError> {
+        let end = self.log.front_end();
+        catch_up(broker, end).await;
+        match broker.store.dispatched() {
+            reached if reached < end => Err(StartError::Data(format!(
+                "the consume queues of the old log in commitlog/ could be made up to position {reached} of {end} only"
+            ))),
+            _ => Ok(()),
         }
+    }
+
+    fn start_log(
+        &self,
+        broker: &Arc<Broker>,
+        transport: Option<Arc<dyn Transport>>,
+    ) -> Result<(), StartError> {
+        let source = broker.store.tail_source();
+        let take_tails = Box::new(move |min| source.tails(min));
+        let owner = Arc::downgrade(broker);
+        let needed_from =
+            Box::new(move || owner.upgrade().map_or(0, |broker| broker.journal_needed_from()));
+        self.log.start((take_tails, needed_from), broker.store_host(), transport).map_err(data)
     }
 
     /// The log, for what trims it.
@@ -163,16 +264,49 @@ impl Opened {
     /// Closes store and log; gives the reason why the log did not close in order.
     pub(super) fn close(self, broker: &Broker) -> Result<(), String> {
         broker.store.shutdown();
-        self.log.shutdown()
+        let closed = self.log.shutdown();
+        if let Some(group) = &broker.group {
+            group.stop();
+        }
+        closed
+    }
+}
+
+/// What is to be done between the commit of a term's opening entry and the announcement of the
+/// master. May be cut off at any point, when another leads.
+///
+/// The queues reach the end of what earlier terms left: a consumer that asked before would be told
+/// that its offset is beyond the end, and go back.
+pub(super) async fn take_over(broker: &Arc<Broker>) {
+    catch_up(broker, broker.store.max_physical()).await;
+    broker.last_look_at_java().await;
+}
+
+/// Waits until the queues hold all that lies before log position `end`, as long as they move on: where
+/// they cannot be written for a while, a group shall not wait for them.
+async fn catch_up(broker: &Broker, end: u64) {
+    let (mut told, mut moved) = (Instant::now(), Instant::now());
+    let mut reached = broker.store.dispatched();
+    while reached < end {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let now = broker.store.dispatched();
+        if now > reached {
+            (reached, moved) = (now, Instant::now());
+        }
+        let behind = broker.store.dispatch_behind_bytes();
+        if moved.elapsed() > STUCK {
+            tracing::warn!(behind_bytes = behind, "queues do not move on; going on without them");
+            return;
+        }
+        if told.elapsed() > Duration::from_secs(1) {
+            told = Instant::now();
+            tracing::info!(behind_bytes = behind, "queues are being brought up to date");
+        }
     }
 }
 
 fn data(error: impl std::fmt::Display) -> StartError {
     StartError::Data(error.to_string())
-}
-
-fn config_path(config: &BrokerConfig, name: &str) -> PathBuf {
-    Path::new(&config.store_path_root_dir).join("config").join(name)
 }
 
 /// Ids hold an address, so that a name is resolved once.
@@ -188,27 +322,49 @@ fn advertised_address(config: &BrokerConfig) -> Result<SocketAddr, StartError> {
     }
 }
 
-fn log_options(config: &BrokerConfig) -> dledger::Options {
-    let own = format!("{}-{}:{DLEDGER_PORT}", config.dleger_self_id, config.broker_ip1.0);
-    let peers = if config.dleger_peers.trim().is_empty() { &own } else { &config.dleger_peers };
+/// What it takes to pass requests on, in a group of several.
+fn other_members(options: &dledger::Options) -> Option<Members> {
+    let peers = dledger::Peers::parse(&options.peers).ok()?;
+    (peers.iter().count() > 1).then(|| Members {
+        group: options.group.clone(),
+        self_id: options.self_id.clone(),
+        peers,
+    })
+}
+
+pub(crate) fn log_options(config: &BrokerConfig) -> dledger::Options {
     let root = Path::new(&config.store_path_root_dir);
     dledger::Options {
         group: config.dleger_group.clone(),
         self_id: config.dleger_self_id.clone(),
-        peers: peers.clone(),
+        peers: members::listed(config),
+        preferred: members::preferred_ids(config).map(str::to_owned).collect(),
+        // Requests of clients wait while the lead changes hands.
+        advises: true,
+        count_java_acks: config.count_java_acks,
         file_size: config.mapped_file_size_commit_log,
         durability: match config.flush_disk_type {
             FlushDiskType::Sync => dledger::Durability::Sync,
             FlushDiskType::Async => dledger::Durability::Async,
         },
-        hot_ring_bytes: usize::try_from(config.hot_ring_bytes).unwrap_or(usize::MAX),
-        pending_bytes: config.pending_append_bytes,
+        hot_ring_bytes: usize::try_from(ring_bytes(config)).unwrap_or(usize::MAX),
+        pending_bytes: network::within_memory(config.pending_append_bytes, PENDING_PART),
         append_timeout: Duration::from_millis(config.append_timeout_millis),
         ..dledger::Options::one_node(root.join(format!("dledger-{}", config.dleger_self_id)))
     }
 }
 
-fn store_options(config: &BrokerConfig, vfs: Arc<dyn Vfs>) -> StoreOptions {
+/// Bytes of the newest messages in memory.
+fn ring_bytes(config: &BrokerConfig) -> u64 {
+    network::within_memory(config.hot_ring_bytes, RING_PART)
+}
+
+/// Part of the memory that waiting messages may take.
+const PENDING_PART: u64 = 8;
+/// Part of the memory that the newest messages may take.
+const RING_PART: u64 = 16;
+
+pub(crate) fn store_options(config: &BrokerConfig, vfs: Arc<dyn Vfs>) -> StoreOptions {
     let defaults = StoreOptions::new(&config.store_path_root_dir);
     let ratio = u64::from(config.access_message_in_memory_max_ratio);
     StoreOptions {
@@ -220,7 +376,7 @@ fn store_options(config: &BrokerConfig, vfs: Arc<dyn Vfs>) -> StoreOptions {
         delay_levels: config.message_delay_level.levels().clone(),
         log_file_size: config.mapped_file_size_commit_log,
         in_memory_bytes: defaults.in_memory_bytes / JAVA_IN_MEMORY_RATIO * ratio,
-        recent_log_bytes: config.hot_ring_bytes.saturating_mul(2),
+        recent_log_bytes: ring_bytes(config).saturating_mul(2),
         limits: PullLimits {
             memory_messages: config.max_transfer_count_on_message_in_memory as usize,
             memory_bytes: config.max_transfer_bytes_on_message_in_memory as usize,
@@ -243,7 +399,7 @@ fn percent(ratio: u32) -> u8 {
     u8::try_from(ratio).unwrap_or(100)
 }
 
-/// Port of a member whose `dLegerPeers` is not set; a group of one does not listen there.
-const DLEDGER_PORT: u16 = 40_911;
+/// How long queues may stand still before nobody waits for them.
+const STUCK: Duration = Duration::from_secs(10);
 /// The percentage that the store's default stands for (`accessMessageInMemoryMaxRatio`).
 const JAVA_IN_MEMORY_RATIO: u64 = 40;

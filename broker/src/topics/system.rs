@@ -7,16 +7,16 @@ use protocol::{
 };
 
 use super::TEMPLATE;
-use crate::{config::BrokerConfig, dledger_log::JOURNAL_TOPIC};
+use crate::config::BrokerConfig;
 
 /// Whether no producer may send to a topic.
 pub(crate) fn refuses_sends(topic: &str) -> bool {
-    name::is_not_allowed_send_topic(topic) || is_journal(topic)
+    name::is_not_allowed_send_topic(topic) || topic == name::TIMER_TOPIC || is_journal(topic)
 }
 
 /// Whether a topic is the broker's own journal, which no client sees.
 pub(crate) fn is_journal(topic: &str) -> bool {
-    topic == JOURNAL_TOPIC
+    topic == store::journal::TOPIC
 }
 
 /// Names the attribute of a topic by which its messages would have to be stored in a way that does

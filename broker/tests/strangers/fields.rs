@@ -4,6 +4,7 @@ use bytes::Bytes;
 use protocol::{
     Command, ExtFields,
     code::{request, response},
+    message::sys_flag::{TRANSACTION_COMMIT, TRANSACTION_ROLLBACK},
 };
 
 use crate::rig::{Rig, recorded};
@@ -56,7 +57,7 @@ fn mutations(request: &Command) -> Vec<Command> {
         let with = |fields: ExtFields| Command { ext_fields: Some(fields), ..request.clone() };
         for value in hostile_values() {
             let mut fields = rest.clone();
-            fields.insert(name.to_owned(), value);
+            fields.insert(name, value);
             all.push(with(fields));
         }
         all.push(with(rest));
@@ -92,6 +93,28 @@ fn hostile_bodies() -> Vec<Bytes> {
     ]
 }
 
+/// Whether this is the word of a producer that does not know yet how a transaction ends: as in Java
+/// nobody answers that.
+fn is_undecided(request: &Command) -> bool {
+    let end = request.ext_fields.as_ref().and_then(|fields| fields.get("commitOrRollback"));
+    let end = end.and_then(|text| text.parse::<i32>().ok());
+    request.code == request::END_TRANSACTION
+        && end.is_some_and(|end| end != TRANSACTION_COMMIT && end != TRANSACTION_ROLLBACK)
+}
+
+/// Asks all of them and looks at the answers. Only an undecided end may have none: one that misses
+/// another field is refused.
+async fn all_are_clear(rig: &Rig, requests: Vec<Command>) {
+    let (undecided, requests): (Vec<_>, Vec<_>) = requests.into_iter().partition(is_undecided);
+    for (request, answer) in undecided.iter().zip(rig.answers_if_any(&undecided).await) {
+        answer.iter().for_each(|answer| is_clear(request, answer));
+    }
+    let answers = rig.ask_all(requests.clone()).await;
+    for (request, answer) in requests.iter().zip(&answers) {
+        is_clear(request, answer);
+    }
+}
+
 /// An answer that a person or a client can work with.
 fn is_clear(request: &Command, answer: &Command) {
     assert!(answer.is_response(), "{request:?}: {answer:?}");
@@ -110,21 +133,17 @@ fn is_clear(request: &Command, answer: &Command) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_field_of_every_recorded_request_may_be_wrong() {
+async fn s_23_every_field_of_every_recorded_request_may_be_wrong() {
     let rig = Rig::new("").await;
     for request in recorded() {
-        let mutations = mutations(&without_waiting(request));
-        let answers = rig.ask_all(mutations.clone()).await;
-        for (request, answer) in mutations.iter().zip(&answers) {
-            is_clear(request, answer);
-        }
+        all_are_clear(&rig, mutations(&without_waiting(request))).await;
         rig.others_are_served().await;
     }
     rig.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_code_takes_any_body_with_and_without_its_fields() {
+async fn s_23_every_code_takes_any_body_with_and_without_its_fields() {
     let rig = Rig::new("").await;
     let mut requests = Vec::new();
     for body in hostile_bodies() {
@@ -135,10 +154,7 @@ async fn every_code_takes_any_body_with_and_without_its_fields() {
             requests.push(without_waiting(request).with_body(body.clone()));
         }
     }
-    let answers = rig.ask_all(requests.clone()).await;
-    for (request, answer) in requests.iter().zip(&answers) {
-        is_clear(request, answer);
-    }
+    all_are_clear(&rig, requests).await;
     rig.end().await;
 }
 

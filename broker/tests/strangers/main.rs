@@ -7,7 +7,9 @@
 
 #![expect(clippy::expect_used, reason = "a test stops at the first surprise")]
 
+mod caps;
 mod claims;
+mod config;
 mod fields;
 mod names;
 mod peers;

@@ -12,8 +12,10 @@ use protocol::{
 
 use crate::rig::{Rig, memory, pull_header, send_header, v2};
 
-/// Unknown names that one test asks for.
-const NAMES: usize = 20_000;
+/// Unknown names that one test asks for, four requests each; `LEDGERMQ_NAMES` says another number.
+fn names() -> usize {
+    std::env::var("LEDGERMQ_NAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)
+}
 
 /// What they may cost, in bytes: ten times what they do, which is what buffers take.
 const BUDGET: usize = 24 << 20;
@@ -29,7 +31,7 @@ async fn topics(rig: &Rig) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn topics_that_do_not_exist_leave_nothing_behind() {
+async fn s_21_topics_that_do_not_exist_leave_nothing_behind() {
     let rig = Rig::alone("").await;
     rig.others_are_served().await;
     let (before, tables) = (memory(), topics(&rig).await);
@@ -38,7 +40,7 @@ async fn topics_that_do_not_exist_leave_nothing_behind() {
             request.with_field(name, value.as_str())
         })
     };
-    for first in (0..NAMES).step_by(1000) {
+    for first in (0..names()).step_by(1000) {
         let mut requests = Vec::with_capacity(4000);
         for number in first..first + 1000 {
             let name = name(number);
@@ -65,7 +67,7 @@ async fn topics_that_do_not_exist_leave_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn topics_that_sends_make_stop_at_their_bound() {
+async fn s_21_topics_that_sends_make_stop_at_their_bound() {
     let rig = Rig::new("maxTopics=64\n").await;
     rig.others_are_served().await;
     let kinds = ["", "%RETRY%", "%DLQ%"];
@@ -112,7 +114,7 @@ fn heartbeat(client: &str, consumers: Vec<String>, producers: Vec<String>) -> Co
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn groups_of_heartbeats_stop_at_their_bound() {
+async fn s_21_groups_of_heartbeats_stop_at_their_bound() {
     let rig = Rig::alone("maxSubscriptionGroups=64\n").await;
     rig.others_are_served().await;
     let tables = topics(&rig).await;
@@ -132,6 +134,32 @@ async fn groups_of_heartbeats_stop_at_their_bound() {
     rig.end().await;
 }
 
+/// Each heartbeat alone is within its bounds, and so is the number of groups.
+#[tokio::test(flavor = "multi_thread")]
+async fn s_17_what_heartbeats_make_a_broker_keep_has_a_bound_in_bytes() {
+    let rig = Rig::alone("").await;
+    rig.others_are_served().await;
+    let before = memory();
+    let mut refused = 0;
+    for number in 0..40 {
+        let mut data =
+            HeartbeatData::decode(&heartbeat("c", vec![format!("g{number}")], vec![]).body)
+                .expect("a heartbeat");
+        data.consumer_data_set[0].subscription_data_set[0].sub_string = "t".repeat(3 << 20);
+        let request = Command::request(request::HEART_BEAT).with_body(data.encode());
+        let answer = rig.ask(request).await;
+        if answer.code == response::SYSTEM_BUSY {
+            assert!(answer.remark.expect("a remark").contains("no more is kept"));
+            refused += 1;
+        }
+    }
+    assert!(refused > 10, "{refused} of 40 heartbeats of 3 MiB were refused");
+    let grown = memory().saturating_sub(before);
+    // Without a bound it would be 120 MiB.
+    assert!(grown < (64 << 20) + 2 * BUDGET, "{grown} bytes");
+    rig.end().await;
+}
+
 /// One heartbeat of thousands of groups makes their retry topics at once, not one by one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_heartbeat_of_many_groups_holds_nobody_up() {
@@ -146,7 +174,7 @@ async fn a_heartbeat_of_many_groups_holds_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_that_are_kept_are_short_and_of_what_exists() {
+async fn s_03_names_that_are_kept_are_short_and_of_what_exists() {
     let rig = Rig::alone("maxSubscriptionGroups=64\n").await;
     rig.others_are_served().await;
     let long = "x".repeat(100_000);

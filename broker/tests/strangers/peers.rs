@@ -29,7 +29,7 @@ pub(crate) async fn until_closed(stream: &mut TcpStream) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn random_bytes_on_each_port_close_only_their_connection() {
+async fn s_23_random_bytes_on_each_port_close_only_their_connection() {
     let rig = Rig::new("").await;
     for address in [rig.broker.address(), rig.broker.fast_address()] {
         each(100, move |number| async move {
@@ -62,7 +62,7 @@ async fn random_bytes_on_each_port_close_only_their_connection() {
 /// Pulls of a megabyte each, whose answers nobody reads: the broker stops to read from such a
 /// peer, keeps what the marks of its connection allow, and serves others.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_nobody_reads_do_not_pile_up() {
+async fn s_17_answers_that_nobody_reads_do_not_pile_up() {
     let rig = Rig::alone("maxTransferBytesOnMessageInMemory=4194304\n").await;
     let body = Bytes::from(vec![b'x'; 1 << 20]);
     for _ in 0..4 {
@@ -115,7 +115,7 @@ async fn pulls_that_wait_for_ever_are_woken_and_forgotten() {
 
 /// One key on many large messages: a query reads and gives the newest that fit into 8 MiB.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_query_by_key_gives_the_newest_that_fit() {
+async fn s_20_a_query_by_key_gives_the_newest_that_fit() {
     let rig = Rig::new("").await;
     let body = Bytes::from(vec![b'x'; 2 << 20]);
     for _ in 0..6 {

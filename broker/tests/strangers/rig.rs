@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeSet, HashSet},
     path::Path,
     sync::{
-        Once,
+        Arc, Once,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -27,6 +27,9 @@ use tokio::{
 
 /// Ten times what the slowest answer should take on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+/// How long an answer is waited for that need not come.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Requests that are under way at a time.
 const WINDOW: usize = 64;
@@ -77,7 +80,8 @@ impl Rig {
             "brokerName=b\nbrokerIP1=127.0.0.1\nmappedFileSizeCommitLog=16777216\n",
             "flushDiskType=ASYNC_FLUSH\nhotRingBytes=1048576\n",
         );
-        let config = BrokerConfig::read(&format!("{standard}{text}")).expect("a sound text").config;
+        let config =
+            BrokerConfig::read(&format!("{ROOM}{standard}{text}")).expect("a sound text").config;
         let options = BrokerOptions {
             config,
             namesrv: None,
@@ -107,6 +111,24 @@ impl Rig {
             for call in calls {
                 answers.push(call.await.expect("an answer"));
             }
+        }
+        answers
+    }
+
+    /// Asks all of them at once; gives the answers that came within [`SILENCE`].
+    pub(crate) async fn answers_if_any(&self, requests: &[Command]) -> Vec<Option<Command>> {
+        let connection = self.client.connection(&self.address()).await.expect("a connection");
+        let ask = |request: &Command| {
+            let (connection, request) = (Arc::clone(&connection), request.clone());
+            tokio::spawn(async move {
+                tokio::time::timeout(SILENCE, connection.call(request, LIMIT)).await
+            })
+        };
+        let calls: Vec<_> = requests.iter().map(ask).collect();
+        let mut answers = Vec::with_capacity(requests.len());
+        for call in calls {
+            let answer = call.await.expect("no panic").ok();
+            answers.push(answer.map(|answer| answer.expect("the connection stays")));
         }
         answers
     }
@@ -280,3 +302,6 @@ where
         done.expect("a task without a fault");
     }
 }
+
+/// The disk that the tests run on may be nearly full.
+const ROOM: &str = "diskSpaceWarningLevelRatio=99\ncleanFileForciblyEnable=false\n";

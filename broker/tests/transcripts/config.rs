@@ -30,7 +30,7 @@ async fn every_effective_key_is_told_and_hot_keys_are_changed() {
     ] {
         assert!(before.lines().any(|found| found == line), "{line} is not in {before}");
     }
-    let answer = fixture.ask(update("traceOn=false\nunknownKey=1\n")).await;
+    let answer = fixture.ask(update("traceOn=false\n")).await;
     assert_eq!(answer.code, 0, "{:?}", answer.remark);
     assert!(text().await.contains("\ntraceOn=false\n"));
     let answer = fixture.sent("T", "m", "").await;
@@ -44,6 +44,7 @@ async fn fixed_keys_and_bad_values_change_nothing() {
         "traceOn=false\nstorePathRootDir=/elsewhere",
         "brokerConfigPath=/x",
         "rocketmqHome=/x",
+        "traceOn=false\nunknownKey=1",
         "configStorePath=/x\nrocketmqHome=/y",
     ] {
         let answer = fixture.ask(update(text)).await;
@@ -56,11 +57,13 @@ async fn fixed_keys_and_bad_values_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_of_several_is_refused_for_now() {
+async fn several_members_without_the_key_for_a_group_are_refused() {
     let config = BrokerConfig::read("dLegerPeers=n0-a:1;n1-b:1;n2-c:1").expect("a text").config;
     let options = BrokerOptions { config, namesrv: None, listen: None, data_dir: None };
     match Broker::start(options).await {
-        Err(StartError::Config(text)) => assert!(text.contains("3 members"), "{text}"),
+        Err(StartError::Config(text)) => {
+            assert!(text.contains("3 members, and enableDLegerCommitLog"), "{text}");
+        }
         other => panic!("started: {other:?}"),
     }
 }

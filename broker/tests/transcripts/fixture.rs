@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use broker::{Broker, BrokerOptions, RunningBroker, config::BrokerConfig};
+use broker::{Broker, BrokerOptions, RunningBroker, StartError, config::BrokerConfig};
 use bytes::Bytes;
 use protocol::{
     Command, ExtFields,
@@ -36,7 +36,7 @@ impl Fixture {
 
     /// On a folder that is there already.
     pub(crate) async fn on(directory: TempDir, text: &str) -> Self {
-        let broker = start(directory.path(), text).await;
+        let broker = try_start(directory.path(), text).await.expect("a broker");
         Self { broker, client: Client::new(ClientOptions::default()), directory }
     }
 
@@ -117,6 +117,23 @@ impl Fixture {
         }
     }
 
+    /// A heartbeat of a push consumer that filters one topic by an expression.
+    pub(crate) async fn heartbeat_by_expression(
+        &self,
+        group: &str,
+        topic: &str,
+        (expression, version): (&str, i64),
+    ) {
+        let subscription = SubscriptionData {
+            topic: topic.into(),
+            sub_string: expression.into(),
+            expression_type: "SQL92".into(),
+            sub_version: version,
+            ..SubscriptionData::default()
+        };
+        self.subscribe(group, subscription).await;
+    }
+
     /// A heartbeat of a push consumer with one subscription.
     pub(crate) async fn heartbeat(&self, group: &str, topic: &str, tags: &str) {
         let codes = tags.split("||").map(str::trim).filter(|tag| *tag != "*");
@@ -131,6 +148,10 @@ impl Fixture {
             sub_version: 1,
             ..SubscriptionData::default()
         };
+        self.subscribe(group, subscription).await;
+    }
+
+    async fn subscribe(&self, group: &str, subscription: SubscriptionData) {
         let data = HeartbeatData {
             client_id: "127.0.0.1@1".into(),
             consumer_data_set: vec![ConsumerData {
@@ -148,16 +169,18 @@ impl Fixture {
     }
 }
 
-async fn start(directory: &Path, text: &str) -> RunningBroker {
+/// Starts a broker on a folder, which it may refuse.
+pub(crate) async fn try_start(directory: &Path, text: &str) -> Result<RunningBroker, StartError> {
     let standard = "brokerName=b\nbrokerIP1=127.0.0.1\nmappedFileSizeCommitLog=16777216\n";
-    let config = BrokerConfig::read(&format!("{standard}{text}")).expect("a sound text").config;
+    let config =
+        BrokerConfig::read(&format!("{ROOM}{standard}{text}")).expect("a sound text").config;
     let options = BrokerOptions {
         config,
         namesrv: None,
         listen: Some("127.0.0.1:0".parse().expect("an address")),
         data_dir: Some(directory.to_owned()),
     };
-    Broker::start(options).await.expect("a broker")
+    Broker::start(options).await
 }
 
 /// The header of a send as the Java client fills it.
@@ -210,3 +233,6 @@ pub(crate) fn records(answer: &Command) -> Vec<MessageRecord> {
 pub(crate) fn field<'a>(answer: &'a Command, name: &str) -> &'a str {
     answer.field(name).unwrap_or_else(|| panic!("{name} is missing in {answer:?}"))
 }
+
+/// The disk that the tests run on may be nearly full.
+const ROOM: &str = "diskSpaceWarningLevelRatio=99\ncleanFileForciblyEnable=false\n";

@@ -106,8 +106,9 @@ async fn refused(directory: &Path) -> String {
     }
 }
 
-/// Case 23: strays beside the log's files are left alone, an empty last file is made anew, and a
-/// file that lacks what lies before others stops the start.
+/// Case 23: strays beside the log's files are left alone, a last file that is empty or
+/// half as long as the others is cut off as a tail, and a file that lacks what lies before others stops
+/// the start.
 #[tokio::test(flavor = "multi_thread")]
 async fn stray_and_empty_files_of_the_log_do_not_stop_the_start() {
     const SIZE: u64 = 16 << 20;
@@ -120,9 +121,9 @@ async fn stray_and_empty_files_of_the_log_do_not_stop_the_start() {
         file.and_then(|file| file.set_len(length)).expect("a file");
     };
     let next = format!("{SIZE:020}");
-    for (round, (name, length)) in
-        [("readme.txt", 0), (".nfs0001", 9), (next.as_str(), 0)].iter().enumerate()
-    {
+    let changes =
+        [("readme.txt", 0), (".nfs0001", 9), (next.as_str(), 0), (next.as_str(), SIZE / 2)];
+    for (round, (name, length)) in changes.iter().enumerate() {
         let Fixture { broker, client, directory } = fixture;
         client.close();
         broker.shutdown().await.expect("a clean stop");
@@ -131,6 +132,8 @@ async fn stray_and_empty_files_of_the_log_do_not_stop_the_start() {
         fixture.sent("T", "more", "").await;
         assert_eq!(fixture.messages("T", 1, round + 2).await.len(), round + 2, "{name} {length}");
     }
+    // What lay behind the end of the log is cut off.
+    assert!(!data.join(&next).exists(), "{next} is left");
     let Fixture { broker, client, directory } = fixture;
     client.close();
     broker.shutdown().await.expect("a clean stop");
@@ -244,9 +247,9 @@ async fn headers_of_unknown_clients_are_served() {
     }
 }
 
-/// Case 70: the broker never looks into a body, whatever its flags say.
+/// Case 70, and S-18: the broker never looks into a body, whatever its flags say.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_called_compressed_is_kept_as_it_came() {
+async fn s_18_a_body_that_is_called_compressed_is_kept_as_it_came() {
     let fixture = Fixture::new().await;
     let flags = [0x1, 0x1 | 0x1 << 8, 0x1 | 0x2 << 8, 0x1 | 0x3 << 8, 0x1 | 0x7 << 8];
     for sys_flag in flags {
@@ -260,4 +263,32 @@ async fn a_body_that_is_called_compressed_is_kept_as_it_came() {
     for (record, sys_flag) in stored.iter().zip(flags) {
         assert_eq!((record.body.as_ref(), record.sys_flag & 0x701), (&b"plain"[..], sys_flag));
     }
+}
+
+/// Case 83: a megabyte of keys is refused as a whole, and at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_megabyte_of_keys_changes_nothing() {
+    let fixture = Fixture::new().await;
+    let mut text = String::from("traceOn=false\n");
+    for n in 0..80_000 {
+        text.push_str(&format!("madeUpKey{n}=1\n"));
+    }
+    assert!(text.len() > 1 << 20);
+    let answer = fixture.ask(Command::request(request::UPDATE_BROKER_CONFIG).with_body(text)).await;
+    assert_eq!(answer.code, response::NO_PERMISSION, "{:?}", answer.remark);
+    let remark = answer.remark.unwrap_or_default();
+    assert!(remark.len() < 4096, "a remark of {} bytes", remark.len());
+    let answer = fixture.sent("T", "m", "").await;
+    assert_eq!(answer.field("TRACE_ON"), Some("true"));
+}
+
+/// Case 88: the key has no effect in DLedger mode, which is said, and the data lies under the root.
+#[test]
+fn store_path_commit_log_is_named_as_without_effect() {
+    let loaded = BrokerConfig::read("storePathCommitLog=/elsewhere").expect("a text");
+    let [warning] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
+    assert!(
+        warning.contains("storePathCommitLog") && warning.contains("storePathRootDir/dledger-"),
+        "{warning}"
+    );
 }

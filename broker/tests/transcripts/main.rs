@@ -13,11 +13,21 @@
 
 mod clients;
 mod config;
+mod damaged_files;
 mod delay;
+mod filter;
 mod fixture;
+mod group;
+mod java_slaves;
+mod journal;
 mod known_faults;
+mod light;
 mod malformed;
+mod peer;
 mod pull;
+mod reply;
 mod send;
 mod send_back;
+mod timer;
 mod topics;
+mod transaction;

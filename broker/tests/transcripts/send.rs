@@ -121,24 +121,6 @@ async fn refusals_name_the_cause_in_javas_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_exist_yet_is_refused_and_not_stored() {
-    let fixture = Fixture::new().await;
-    fixture.sent("T", "first", "").await;
-    for (properties, code) in [
-        ("TRAN_MSG\u{1}true\u{2}PGROUP\u{1}P", response::NO_PERMISSION),
-        ("TIMER_DELAY_SEC\u{1}3", response::MESSAGE_ILLEGAL),
-        ("TIMER_DELIVER_MS\u{1}1", response::MESSAGE_ILLEGAL),
-        ("INNER_MULTI_DISPATCH\u{1}%LMQ%a", response::MESSAGE_ILLEGAL),
-    ] {
-        let answer = fixture.send("T", "m", properties).await;
-        assert_eq!(answer.code, code, "{properties}: {:?}", answer.remark);
-        assert!(answer.remark.is_some_and(|remark| remark.contains("exist yet")), "{properties}");
-    }
-    let answer = fixture.sent("T", "last", "").await;
-    assert_eq!(field(&answer, "queueOffset"), "1", "nothing in between was stored");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn oneway_sends_are_stored_and_not_answered() {
     let fixture = Fixture::new().await;
     fixture.sent("T", "first", "").await;

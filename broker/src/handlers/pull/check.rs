@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use protocol::{
-    body::SubscriptionGroupConfig,
+    body::{SubscriptionData, SubscriptionGroupConfig},
     code::{request, response},
     header::PullMessageRequest,
     json::{self, Value},
     message::sys_flag::{perm, pull::SUBSCRIPTION},
 };
 
-use super::filter::TagFilter;
+use super::filter::{PullFilter, TagFilter};
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
+    filter::{Compiled, FilterError, Found, is_tags},
     reply::SEE_FAQ,
     topics::Topic,
 };
@@ -24,7 +25,7 @@ pub(super) struct Checked {
     pub(super) request: PullMessageRequest,
     pub(super) topic: Arc<Topic>,
     pub(super) group: Arc<SubscriptionGroupConfig>,
-    pub(super) filter: TagFilter,
+    pub(super) filter: PullFilter,
 }
 
 /// Values of `forbiddenType` (`ForbiddenType.java`).
@@ -36,8 +37,6 @@ mod forbidden {
     pub(super) const SUBSCRIPTION: &str = "5";
 }
 
-const NO_SQL92: &str = "The broker does not support consumer to filter message by SQL92";
-
 /// Reads and checks the request.
 pub(super) fn check(broker: &Broker, call: &Call) -> Result<Checked, Rejection> {
     let pull: PullMessageRequest = call.header()?;
@@ -45,7 +44,7 @@ pub(super) fn check(broker: &Broker, call: &Call) -> Result<Checked, Rejection> 
     let group = check_group(broker, &pull)?;
     let topic = check_topic(broker, call, &pull)?;
     let filter = if pull.sys_flag & SUBSCRIPTION != 0 {
-        filter_of_request(&pull)?
+        filter_of_request(broker, &pull)?
     } else {
         filter_of_heartbeat(broker, &pull, &group)?
     };
@@ -75,7 +74,7 @@ fn check_group(
     pull: &PullMessageRequest,
 ) -> Result<Arc<SubscriptionGroupConfig>, Rejection> {
     let name = &pull.consumer_group;
-    let group = broker.group(name).ok_or_else(|| {
+    let group = broker.consumer_group(name).ok_or_else(|| {
         Rejection::new(
             response::SUBSCRIPTION_GROUP_NOT_EXIST,
             format!("subscription group [{name}] does not exist, \n{SEE_FAQ}"),
@@ -109,9 +108,7 @@ fn check_topic(
             response::INVALID_PARAMETER,
             format!(
                 "queueId[{}] is illegal, topic:[{name}] topicConfig.readQueueNums:[{}] consumer:[{}]",
-                pull.queue_id,
-                topic.read_queue_nums,
-                call.connection.remote_addr()
+                pull.queue_id, topic.read_queue_nums, call.client
             ),
         ));
     }
@@ -119,16 +116,27 @@ fn check_topic(
 }
 
 /// Tools and lite consumers bring their subscription along.
-fn filter_of_request(pull: &PullMessageRequest) -> Result<TagFilter, Rejection> {
-    check_expression_type(pull.expression_type.as_deref())?;
-    Ok(TagFilter::of_text(pull.subscription.as_deref().unwrap_or("*")))
+fn filter_of_request(broker: &Broker, pull: &PullMessageRequest) -> Result<PullFilter, Rejection> {
+    let text = pull.subscription.as_deref();
+    match pull.expression_type.as_deref() {
+        kind if is_tags(kind) => Ok(PullFilter::Tags(TagFilter::of_text(text.unwrap_or("*")))),
+        kind => {
+            let kind = kind.unwrap_or_default();
+            check_enabled(broker, kind)?;
+            let compiled = Compiled::of(kind, text.unwrap_or_default()).map_err(|error| {
+                let remark = format!("parse the consumer's subscription failed: {error}");
+                Rejection::new(response::SUBSCRIPTION_PARSE_FAILED, remark)
+            })?;
+            Ok(PullFilter::of_expression(Arc::new(compiled)))
+        }
+    }
 }
 
 fn filter_of_heartbeat(
     broker: &Broker,
     pull: &PullMessageRequest,
     config: &SubscriptionGroupConfig,
-) -> Result<TagFilter, Rejection> {
+) -> Result<PullFilter, Rejection> {
     let (group, topic) = (&pull.consumer_group, &pull.topic);
     let missing = |what: &str| {
         let remark = format!("the consumer's {what} not exist\n{SEE_FAQ}");
@@ -151,27 +159,73 @@ fn filter_of_heartbeat(
             "the consumer's subscription not latest",
         ));
     }
-    check_expression_type(Some(&subscription.expression_type))?;
-    Ok(TagFilter::of_subscription(&subscription))
+    if is_tags(Some(&subscription.expression_type)) {
+        return Ok(PullFilter::Tags(TagFilter::of_subscription(&subscription)));
+    }
+    filter_by_expression(broker, (group, topic), &subscription)
 }
 
-fn check_expression_type(kind: Option<&str>) -> Result<(), Rejection> {
-    match kind {
-        None | Some("" | "TAG") => Ok(()),
-        Some(_) => Err(Rejection::new(response::SYSTEM_ERROR, NO_SQL92)),
+/// What heartbeats brought: it must be there in the version that the client knows.
+fn filter_by_expression(
+    broker: &Broker,
+    name: (&str, &str),
+    subscription: &SubscriptionData,
+) -> Result<PullFilter, Rejection> {
+    let kind = &subscription.expression_type;
+    check_enabled(broker, kind)?;
+    let (code, remark) = match broker
+        .filters
+        .find(name, (kind, &subscription.sub_string, subscription.sub_version))
+    {
+        Found::Filter(compiled) => return Ok(PullFilter::of_expression(compiled)),
+        Found::Missing(error) => (
+            response::FILTER_DATA_NOT_EXIST,
+            format!(
+                "The broker's consumer filter data is not exist!Your expression may be wrong! {error}"
+            ),
+        ),
+        Found::Outdated(error) => (
+            response::FILTER_DATA_NOT_LATEST,
+            format!("the consumer's consumer filter data not latest: {error}"),
+        ),
+    };
+    Err(Rejection::new(code, remark))
+}
+
+fn check_enabled(broker: &Broker, kind: &str) -> Result<(), Rejection> {
+    if broker.config().enable_property_filter {
+        return Ok(());
     }
+    let kind: String = kind.chars().take(40).collect();
+    let remark = format!(
+        "The broker does not support consumer to filter message by {kind}: set \
+         enablePropertyFilter=true in its configuration"
+    );
+    Err(Rejection::new(response::SYSTEM_ERROR, remark))
 }
 
 /// 46: whether a subscription can be served (`ClientManageProcessor.checkClientConfig`).
 pub(crate) fn check_client_config(
-    _broker: &Arc<Broker>,
+    broker: &Arc<Broker>,
     call: &mut Call,
 ) -> Result<Reply, Rejection> {
     if !call.command.body.is_empty() {
         let body = json::parse(&call.command.body)
             .map_err(|error| Rejection::new(response::SYSTEM_ERROR, error.to_string()))?;
-        let kind = body.get("subscriptionData").and_then(|data| data.get("expressionType"));
-        check_expression_type(kind.and_then(Value::to_text).as_deref())?;
+        let subscription = body.get("subscriptionData");
+        let field = |name: &str| {
+            let value = subscription.and_then(|data| data.get(name));
+            value.and_then(Value::to_text)
+        };
+        let kind = field("expressionType");
+        if !is_tags(kind.as_deref()) {
+            let kind = kind.unwrap_or_default();
+            check_enabled(broker, &kind)?;
+            let text = field("subString").unwrap_or_default();
+            Compiled::of(&kind, &text).map_err(|error: FilterError| {
+                Rejection::new(response::SUBSCRIPTION_PARSE_FAILED, error.to_string())
+            })?;
+        }
     }
     Reply::done(call)
 }

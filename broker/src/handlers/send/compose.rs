@@ -13,15 +13,19 @@ use protocol::{
     },
     name,
 };
+use store::light;
 
 use super::{Composed, Send};
 use crate::{
     broker::Broker,
     call::{Call, Rejection},
     clock,
-    drafts::{self, LONGEST_SENT, Unsupported},
+    drafts::{self, LONGEST_SENT},
+    handlers::recall::Handle,
     reply::SEE_FAQ,
+    timer,
     topics::{self, Topic},
+    transaction,
 };
 
 /// The most bytes that the records of one batch have, as a multiple of `maxMessageSize`: a record
@@ -54,15 +58,40 @@ impl Send {
         let level = delay_level(&properties)?;
         let is_retry = record.reconsume_times > 0 && level > 0;
         self.check_features(&properties, is_retry)?;
+        let is_half = transaction::is_half(&properties, is_retry);
         let unique_key = self.mark(broker, &mut properties);
-        let (topic, queue_id) = (record.topic.clone(), record.queue_id);
-        if level > 0 {
+        let (mut topic, queue_id) = (record.topic.clone(), record.queue_id);
+        if is_half {
+            self.check_half(&properties)?;
+            // What its commit would ask for must be possible now.
+            timer::hold_back(
+                &mut record.clone(),
+                &mut properties.clone(),
+                &self.config,
+                clock::now_millis(),
+            )?;
+            transaction::prepare(&mut record, &mut properties);
+            topic = record.topic.clone();
+        } else if level > 0 {
             let levels = &self.config.message_delay_level;
             drafts::schedule(&mut record, &mut properties, level, levels);
+        } else {
+            timer::hold_back(&mut record, &mut properties, &self.config, clock::now_millis())?;
         }
-        record.properties = self.text(&properties)?;
-        self.check_length(&record)?;
-        Ok(Composed { records: vec![record], topic, queue_id, unique_key: Some(unique_key) })
+        let recall_handle = (record.topic == name::TIMER_TOPIC && !is_retry_topic(&topic))
+            .then(|| Handle::of(&properties, &self.config.broker_name))
+            .flatten()
+            .map(|handle| handle.encode());
+        let room = self.check_light(broker, &properties)?;
+        record.properties = self.text(&record.topic, &properties)?;
+        self.check_length(&record, room)?;
+        Ok(Composed {
+            records: vec![record],
+            topic,
+            queue_id,
+            unique_key: Some(unique_key),
+            recall_handle,
+        })
     }
 
     /// A batch: one record for each of its messages, all in one queue.
@@ -92,14 +121,21 @@ impl Send {
         for message in messages {
             let mut properties = drafts::own(Some(&message.properties));
             self.check_features(&properties, false)?;
+            if transaction::is_half(&properties, false) {
+                return Err(illegal("a batch holds no half message; send it alone".to_owned()));
+            }
             if delay_level(&properties)? > 0 {
                 return Err(illegal("a batch holds no delayed message; send it alone".to_owned()));
+            }
+            if timer::asks_for_a_time(&properties) {
+                return Err(illegal("a batch holds no timer message; send it alone".to_owned()));
             }
             properties.insert(key::CLUSTER, self.config.broker_cluster_name.as_str());
             let mut record = self.record(broker, (born_host, queue_id), message.body);
             record.flag = message.flag;
-            record.properties = self.text(&properties)?;
-            self.check_length(&record)?;
+            let room = self.check_light(broker, &properties)?;
+            record.properties = self.text(&request.topic, &properties)?;
+            self.check_length(&record, room)?;
             bytes += record.encoded_len();
             if bytes > most {
                 return Err(illegal(self.illegal(&format!(
@@ -111,7 +147,13 @@ impl Send {
         let unique_key =
             properties::find(request.properties.as_deref().unwrap_or_default(), key::UNIQ_KEY)
                 .map(str::to_owned);
-        Ok(Composed { records, topic: request.topic.clone(), queue_id, unique_key })
+        Ok(Composed {
+            records,
+            topic: request.topic.clone(),
+            queue_id,
+            unique_key,
+            recall_handle: None,
+        })
     }
 
     fn check_body(&self, body: &Bytes) -> Result<(), Rejection> {
@@ -126,9 +168,14 @@ impl Send {
         Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)))
     }
 
-    /// Whether the record fits into the log now and after it was given back.
-    fn check_length(&self, record: &MessageRecord) -> Result<(), Rejection> {
-        let length = record.encoded_len();
+    /// Whether the record fits into the log now, after it was given back, and with `room` bytes that
+    /// it gets once it goes into its own topic.
+    pub(super) fn check_length(
+        &self,
+        record: &MessageRecord,
+        room: usize,
+    ) -> Result<(), Rejection> {
+        let length = record.encoded_len() + room;
         if length <= LONGEST_SENT {
             return Ok(());
         }
@@ -137,29 +184,76 @@ impl Send {
     }
 
     fn check_features(&self, properties: &Properties, is_retry: bool) -> Result<(), Rejection> {
-        let host = &self.config.broker_ip1.0;
-        let (code, text) = match drafts::unsupported(properties, self.request.sys_flag, is_retry) {
-            None => return Ok(()),
-            Some(Unsupported::Transaction) => (
-                response::NO_PERMISSION,
-                format!(
-                    "the broker[{host}] sending transaction message is forbidden: transactions do not exist yet"
-                ),
-            ),
-            // Java's code here, 1, makes producers try in vain on every broker.
-            Some(Unsupported::Timer) => (
-                response::MESSAGE_ILLEGAL,
-                "accurate timer message is not enabled: timer messages do not exist yet; use a delay level (property DELAY)".to_owned(),
-            ),
-            Some(Unsupported::LightQueues) => (
-                response::MESSAGE_ILLEGAL,
-                "light queues (property INNER_MULTI_DISPATCH) do not exist yet; send without it".to_owned(),
-            ),
-        };
-        Err(Rejection::new(code, text))
+        if !drafts::is_lost(properties, self.request.sys_flag, is_retry) {
+            return Ok(());
+        }
+        Err(Rejection::new(
+            response::MESSAGE_ILLEGAL,
+            "sysFlag says that the message is prepared or rolled back, and property TRAN_MSG is not true; send a half message with it",
+        ))
     }
 
-    fn record(
+    /// Whether a half message is taken. Without its group nobody could be asked about it, and it
+    /// needs room for what questions add to it.
+    fn check_half(&self, properties: &Properties) -> Result<(), Rejection> {
+        if self.config.reject_transaction_message {
+            let host = &self.config.broker_ip1.0;
+            let remark = format!("the broker[{host}] sending transaction message is forbidden");
+            return Err(Rejection::new(response::NO_PERMISSION, remark));
+        }
+        let illegal =
+            |cause: String| Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)));
+        if !properties.contains(key::PGROUP) {
+            return illegal("a half message names its producer group as PGROUP".to_owned());
+        }
+        let length = properties.encoded_len();
+        if length > MAX_LENGTH - transaction::GROWTH {
+            return illegal(format!("the properties of this half message have {length}B"));
+        }
+        Ok(())
+    }
+
+    /// Whether the further queues that a message names may be used; gives the bytes of its offsets in
+    /// them.
+    fn check_light(&self, broker: &Broker, properties: &Properties) -> Result<usize, Rejection> {
+        let Some(listed) = properties.get(key::INNER_MULTI_DISPATCH) else { return Ok(0) };
+        let illegal =
+            |cause: String| Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)));
+        if !self.config.enable_multi_dispatch || !self.config.enable_lmq {
+            return illegal(
+                "property INNER_MULTI_DISPATCH needs enableLmq=true and enableMultiDispatch=true"
+                    .to_owned(),
+            );
+        }
+        let room = light::room(listed.split(light::SEPARATOR).count()).len();
+        if properties.encoded_len() + room > MAX_LENGTH - transaction::GROWTH {
+            return illegal("INNER_MULTI_DISPATCH names too many queues".to_owned());
+        }
+        let mut fresh = 0;
+        for queue in listed.split(light::SEPARATOR) {
+            if let Err(error) = name::validate_topic(queue) {
+                return illegal(format!("INNER_MULTI_DISPATCH names {queue:?}: {error}"));
+            }
+            if !queue.starts_with(name::LMQ_PREFIX) {
+                return illegal(format!(
+                    "INNER_MULTI_DISPATCH names {queue}, and light queues begin with %LMQ%"
+                ));
+            }
+            fresh += usize::from(broker.store.max_offset(queue, 0) == 0);
+        }
+        let most = self.config.max_lmq_consume_queue_num as usize;
+        if fresh > 0 && broker.store.light_queues() + fresh > most {
+            return Err(Rejection::new(
+                response::SYSTEM_ERROR,
+                format!(
+                    "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]broker config enableLmq and enableMultiDispatch, lmq consumeQueue num exceed maxLmqConsumeQueueNum config num, here {most}."
+                ),
+            ));
+        }
+        Ok(room)
+    }
+
+    pub(super) fn record(
         &self,
         broker: &Arc<Broker>,
         (born_host, queue_id): (SocketAddr, i32),
@@ -193,7 +287,7 @@ impl Send {
         (version, group): (i32, &str),
         record: &mut MessageRecord,
     ) -> Result<bool, Rejection> {
-        let found = broker.group(group).ok_or_else(|| {
+        let found = broker.consumer_group(group).ok_or_else(|| {
             Rejection::new(
                 response::SUBSCRIPTION_GROUP_NOT_EXIST,
                 format!("subscription group not exist, {group}\n{SEE_FAQ}"),
@@ -226,14 +320,21 @@ impl Send {
         fresh
     }
 
-    fn text(&self, properties: &Properties) -> Result<String, Rejection> {
+    pub(super) fn text(&self, topic: &str, properties: &Properties) -> Result<String, Rejection> {
         let length = properties.encoded_len();
-        if length > MAX_LENGTH {
-            let cause = format!("its properties have {length}B");
-            return Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)));
+        if length <= MAX_LENGTH {
+            let text = drafts::text(topic, properties);
+            if text.len() <= MAX_LENGTH {
+                return Ok(text);
+            }
         }
-        Ok(properties::encode(properties))
+        let cause = format!("its properties have {length}B");
+        Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)))
     }
+}
+
+fn is_retry_topic(topic: &str) -> bool {
+    name::group_of_retry_topic(topic).is_some()
 }
 
 /// The delay level that a message asks for; 0 or less for none. Java fails on text that is no
