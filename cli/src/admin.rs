@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use client::{Admin, Client, ClientOptions};
+use client::{Admin, Client};
 use serde_json::json;
 
 use crate::{
@@ -11,13 +11,16 @@ use crate::{
 };
 
 mod cluster;
+mod force;
+mod group;
 mod message;
 mod offsets;
+mod takeover;
 mod topic;
 
 /// Looks at or changes what the arguments say.
 pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
-    let client = Client::new(ClientOptions::new(args.namesrv.addresses()))?;
+    let client = Client::new(args.namesrv.options()?)?;
     let admin = Admin::new(Arc::clone(&client));
     let result = command(&admin, args.command, args.json).await;
     client.close();
@@ -27,6 +30,7 @@ pub(crate) async fn run(args: AdminArgs) -> anyhow::Result<()> {
 async fn command(admin: &Admin, command: AdminCommand, as_json: bool) -> anyhow::Result<()> {
     match command {
         AdminCommand::Cluster => cluster::show(admin).await?.print(as_json)?,
+        AdminCommand::Group(command) => group::run(admin, command, as_json).await?,
         AdminCommand::Topic(TopicCommand::List) => topic::list(admin).await?.print(as_json)?,
         AdminCommand::Topic(TopicCommand::Route { name }) => {
             topic::route(admin, &name).await?.print(as_json)?;

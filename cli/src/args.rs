@@ -2,22 +2,33 @@
 
 mod admin;
 mod bench;
+mod dledger;
+mod group;
 mod java;
 mod message;
 mod server;
+mod store;
+mod tls;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::dledger::{
+    AppendArgs, DledgerArgs, DledgerBenchArgs, DledgerCommand, DledgerServerArgs, FlushArg,
+    GetArgs, GroupArgs, StatusArgs,
+};
 pub(crate) use admin::{AdminArgs, AdminCommand, OffsetsCommand, Place, ResetTo, TopicCommand};
 pub(crate) use bench::{
-    BenchArgs, BenchCommand, BenchConsumeArgs, EndToEndArgs, MeasureArgs, ProduceArgs, Style,
-    TopicsArgs,
+    BenchArgs, BenchCommand, BenchConsumeArgs, EndToEndArgs, FailoverArgs, MeasureArgs,
+    ProduceArgs, Style, TopicsArgs,
 };
+pub(crate) use group::{ForceArgs, ForceNewArgs, GroupCommand, GroupOf, TakeOver};
 pub(crate) use java::{JavaBrokerArgs, JavaNamesrvArgs};
 pub(crate) use message::{Beginning, ConsumeArgs, SendArgs};
 pub(crate) use server::{
-    BrokerArgs, HttpListen, NamesrvServerArgs, PageArgs, PrintConfig, StandaloneArgs,
+    BrokerArgs, CheckConfigArgs, HttpListen, NamesrvServerArgs, PageArgs, PrintConfig, ServerKind,
+    StandaloneArgs,
 };
+pub(crate) use store::{ConvertArgs, FolderArgs, ImportArgs, RepairArgs, StoreArgs, StoreCommand};
 
 /// A RocketMQ-compatible message broker whose commit log is a DLedger (Raft) log.
 #[derive(Debug, Parser)]
@@ -25,6 +36,9 @@ pub(crate) use server::{
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) log: LogArgs,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundsArgs,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -56,6 +70,12 @@ pub(crate) enum Command {
     Admin(AdminArgs),
     /// Put a load on a cluster and measure it
     Bench(BenchArgs),
+    /// Run a member of a DLedger group, append to its log, read it, measure it
+    Dledger(DledgerArgs),
+    /// Look through a data folder and mend it
+    Store(StoreArgs),
+    /// Tell what a configuration file means, what is wrong with it and what is risky
+    CheckConfig(CheckConfigArgs),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  ledgermq completions bash > ~/.local/share/bash-completion/completions/ledgermq"
@@ -81,6 +101,19 @@ pub(crate) struct LogArgs {
     /// Form of a log line
     #[arg(long, global = true, value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
+}
+
+/// What the process may do.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Bounds of the process")]
+pub(crate) struct BoundsArgs {
+    /// Have the kernel refuse any program that this process would start
+    ///
+    /// A server starts none by itself: this is for code that an attacker brought into it. It is a
+    /// seccomp filter, which cannot be taken back; Linux before 5.16 also guards such a process
+    /// against speculation, which costs some speed.
+    #[arg(long, global = true)]
+    pub(crate) forbid_exec: bool,
 }
 
 /// Form of a log line.

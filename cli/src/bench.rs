@@ -1,10 +1,10 @@
 //! `ledgermq bench`: loads that are the same for every broker that speaks the protocol.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use anyhow::Context;
 use bytes::Bytes;
-use client::{Client, ClientOptions};
+use client::ClientOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
@@ -14,14 +14,18 @@ use crate::{
 
 mod consume;
 mod end_to_end;
+mod failover;
+mod gaps;
+mod pace;
 mod produce;
 mod report;
+mod stamp;
 mod tally;
 mod topics;
 mod windows;
 
-use report::Report;
-use windows::Windows;
+pub(crate) use report::Report;
+pub(crate) use windows::Windows;
 
 /// Measures what the arguments say.
 pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
@@ -29,20 +33,18 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
         "say which cluster gets the load: -n HOST:PORT of its name server; there is no default",
     )?;
     let signals = StopSignals::catch().context("signals cannot be caught")?;
+    let cluster = ClientOptions { tls: args.tls.client()?, ..ClientOptions::new(namesrv) };
     let report = match args.command {
-        BenchCommand::Produce(produce) => produce::run(&namesrv, &produce, signals).await?,
-        BenchCommand::Consume(consume) => consume::run(&namesrv, &consume, signals).await?,
-        BenchCommand::E2e(e2e) => end_to_end::run(&namesrv, &e2e, signals).await?,
+        BenchCommand::Produce(produce) => produce::run(cluster, &produce, signals).await?,
+        BenchCommand::Consume(consume) => consume::run(cluster, &consume, signals).await?,
+        BenchCommand::E2e(e2e) => end_to_end::run(cluster, &e2e, signals).await?,
+        BenchCommand::Failover(failover) => failover::run(cluster, &failover, signals).await?,
     };
     report.print(args.json)
 }
 
-fn connect(namesrv: &str) -> anyhow::Result<Arc<Client>> {
-    Ok(Client::new(ClientOptions::new(namesrv))?)
-}
-
 /// Shows how far a run is until it is over or someone wants it to end.
-async fn watch(windows: &Windows, unit: &str, signals: &mut StopSignals) {
+pub(crate) async fn watch(windows: &Windows, unit: &str, signals: &mut StopSignals) {
     let bar = progress(windows.whole());
     let mut before = 0;
     while !windows.is_over() {
@@ -71,7 +73,7 @@ fn progress(whole: Duration) -> ProgressBar {
 }
 
 /// Bytes that no compression makes smaller, the same in every run.
-fn random_body(bytes: u32) -> Bytes {
+pub(crate) fn random_body(bytes: u32) -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = || {
         // xorshift64 (Marsaglia).
@@ -87,9 +89,9 @@ fn random_body(bytes: u32) -> Bytes {
 const LOOK: Duration = Duration::from_millis(250);
 /// Time before a sender or a reader goes on after a failure, so that a broker that is away is not
 /// asked in a tight loop.
-const AFTER_FAILURE: Duration = Duration::from_millis(20);
+pub(crate) const AFTER_FAILURE: Duration = Duration::from_millis(20);
 /// Bytes in flight at most on one connection: a fair part of what may wait to be written to it.
-const IN_FLIGHT_BYTES_MAX: u64 = 192 << 20;
+pub(crate) const IN_FLIGHT_BYTES_MAX: u64 = 192 << 20;
 
 #[cfg(test)]
 mod tests {

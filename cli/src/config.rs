@@ -3,11 +3,11 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, bail};
-use broker::config::BrokerConfig;
+use broker::config::{BrokerConfig, Printed};
 use namesrv::NamesrvOptions;
 use protocol::properties_text;
 
-use crate::args::{BrokerArgs, NamesrvServerArgs, StandaloneArgs};
+use crate::args::{BrokerArgs, FolderArgs, NamesrvServerArgs, StandaloneArgs};
 
 /// What `standalone` sets before the file. The features are those that a first try wants.
 const STANDALONE: &[(&str, &str)] = &[
@@ -61,6 +61,50 @@ pub(crate) fn broker(args: &BrokerArgs) -> anyhow::Result<BrokerConfig> {
     Ok(config)
 }
 
+/// The configuration with which a data folder is looked through.
+pub(crate) fn store(args: &FolderArgs) -> anyhow::Result<BrokerConfig> {
+    let mut config = BrokerConfig::default();
+    let mut sets = args.set.clone();
+    let folder = args.folder.to_str().context("the data folder must be a path in UTF-8")?;
+    sets.push(("storePathRootDir".to_owned(), folder.to_owned()));
+    apply(&mut config, args.config.as_deref(), &sets)?;
+    Ok(config)
+}
+
+/// The configuration of a broker that is stopped.
+pub(crate) fn broker_of(file: &Path, sets: &[(String, String)]) -> anyhow::Result<BrokerConfig> {
+    let mut config = BrokerConfig::default();
+    apply(&mut config, Some(file), sets)?;
+    Ok(config)
+}
+
+/// Name and members of the group that a broker.conf names.
+pub(crate) fn group(file: &Path) -> anyhow::Result<(String, String)> {
+    let mut config = BrokerConfig::default();
+    apply(&mut config, Some(file), &[])?;
+    config.complete();
+    if config.dleger_peers.trim().is_empty() {
+        bail!("{}: dLegerPeers is not set: this broker is in a group of its own", file.display());
+    }
+    Ok((config.dleger_group, config.dleger_peers))
+}
+
+/// The values that a broker.conf gives some keys, as brokers tell them.
+pub(crate) fn shared(
+    file: &Path,
+    keys: &[&'static str],
+) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let mut config = BrokerConfig::default();
+    apply(&mut config, Some(file), &[])?;
+    config.complete();
+    let all = properties_text::parse(&config.print(Printed::All)).context("its own text")?;
+    let value = |key: &&'static str| {
+        let found = all.iter().find(|(name, _)| name == key);
+        (*key, found.map(|(_, value)| value.clone()).unwrap_or_default())
+    };
+    Ok(keys.iter().map(value).collect())
+}
+
 /// The options of a name server.
 pub(crate) fn namesrv(args: &NamesrvServerArgs) -> anyhow::Result<NamesrvOptions> {
     let text = args.config.as_deref().map(read).transpose()?.unwrap_or_default();
@@ -98,7 +142,8 @@ fn warn(warning: Option<String>) {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+/// Text of a configuration file.
+pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
     let bytes = fs::read(path)
         .with_context(|| format!("configuration file {} cannot be read", path.display()))?;
     match String::from_utf8(bytes) {

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use client::{
-    Beginning, Client, ClientOptions, GroupConsumer, GroupOptions, MessageQueue, PullConsumer,
-    PullRequest, Received,
+    Beginning, Client, GroupConsumer, GroupOptions, MessageQueue, PullConsumer, PullRequest,
+    Received,
 };
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -18,7 +18,7 @@ use crate::{
 /// Receives what the arguments say.
 pub(crate) async fn run(args: ConsumeArgs) -> anyhow::Result<()> {
     let signals = StopSignals::catch().context("signals cannot be caught")?;
-    let client = Client::new(ClientOptions::new(args.namesrv.addresses()))?;
+    let client = Client::new(args.namesrv.options()?)?;
     let result = match &args.group {
         Some(group) => join(&client, group, &args, signals).await,
         None => browse(&client, &args, signals).await,

@@ -65,9 +65,30 @@ impl DataLock {
             }
             Err(errno) => return Err(failed(errno.into())),
         }
-        file.set_len(0).map_err(failed)?;
-        writeln!(file, "{}", std::process::id()).map_err(failed)?;
+        // Over the old text before it is cut: on a full disk there may be no block for an empty file.
+        let text = format!("{}\n", std::process::id());
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.set_len(text.len() as u64))
+            .map_err(failed)?;
         Ok(Self { _file: file })
+    }
+
+    /// Keeps others from taking the lock of a folder that is only read; nothing in it is changed.
+    /// `None` where it has no lock file, as in a copy: then nobody can have it.
+    pub(crate) fn share(folder: &Path) -> Result<Option<Self>, LockError> {
+        let failed = |source| LockError::Io { folder: folder.to_owned(), source };
+        let mut file = match File::open(folder.join("lock")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        match fcntl_lock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
+                let holder = holder(&mut file);
+                Err(LockError::Held { folder: folder.to_owned(), holder, flag: "DIR" })
+            }
+            Err(errno) => Err(failed(errno.into())),
+        }
     }
 }
 

@@ -34,6 +34,11 @@ const GAUGES: &[Row] = &[
         "Bytes of the committed log that are not yet in the queues",
         |f| f.dispatch_behind,
     ),
+    (
+        "store_writable",
+        "1 where there is room on the disk for sends, 0 where they are refused for want of it",
+        |f| f.store_writable,
+    ),
     ("storage_commit_position_bytes", "End of the committed log", |f| f.commit_position),
     ("storage_min_position_bytes", "Oldest kept entry of the log", |f| f.min_position),
 ];
@@ -62,6 +67,11 @@ pub(crate) fn open_metrics(figures: &Figures) -> String {
         "put_latency_99_seconds",
         "99th percentile of the time from request to commit over the last minute",
         ConstGauge::new(figures.put_latency_99 / 1000.0),
+    );
+    registry.register(
+        "storage_disk_used_ratio",
+        "Used share of the fullest file system that holds data",
+        ConstGauge::new(figures.disk_used),
     );
     registry.sub_registry_with_labels(durability.into_iter()).register(
         "durability",

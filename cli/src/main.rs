@@ -9,10 +9,13 @@ use clap::{CommandFactory, Parser};
 mod admin;
 mod args;
 mod bench;
+mod check_config;
 mod config;
 mod consume;
 mod data_lock;
+mod dledger_group;
 mod figures;
+mod forbid_exec;
 mod listen;
 mod logging;
 mod open_files;
@@ -23,13 +26,14 @@ mod serve;
 mod server_commands;
 mod standalone;
 mod stop;
+mod store_tool;
 
-use args::{Cli, Command, JavaBrokerArgs, JavaNamesrvArgs, LogArgs};
+use args::{BoundsArgs, Cli, Command, JavaBrokerArgs, JavaNamesrvArgs, LogArgs};
 use logging::LogLevel;
 
 fn main() -> ExitCode {
-    let (log, command) = command_line();
-    match run(&log, command) {
+    let (log, bounds, command) = command_line();
+    match run(&log, bounds, command) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of a pipe has seen enough, as with `head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -41,17 +45,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(log: &LogArgs, command: Command) -> anyhow::Result<()> {
+fn run(log: &LogArgs, bounds: BoundsArgs, command: Command) -> anyhow::Result<()> {
     if let Command::Completions { shell } = command {
         let name = "ledgermq";
         clap_complete::generate(shell, &mut Cli::command(), name, &mut std::io::stdout().lock());
         return Ok(());
     }
-    let serves =
-        matches!(command, Command::Standalone(_) | Command::Broker(_) | Command::Namesrv(_));
+    let serves = match &command {
+        Command::Standalone(_) | Command::Broker(_) | Command::Namesrv(_) => true,
+        Command::Dledger(args) => args.serves(),
+        _ => false,
+    };
     let level = LogLevel::install(log, if serves { "info" } else { "warn" })?;
     if serves {
         open_files::raise_limit();
+    }
+    if bounds.forbid_exec {
+        forbid_exec::forbid()?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -72,6 +82,9 @@ async fn dispatch(command: Command, level: LogLevel) -> anyhow::Result<()> {
         Command::Broker(args) => server_commands::broker(args, level).await,
         Command::Namesrv(args) => server_commands::namesrv(args).await,
         Command::Bench(args) => bench::run(args).await,
+        Command::Dledger(args) => dledger_group::run(args).await,
+        Command::Store(args) => tokio::task::block_in_place(|| store_tool::run(&args)),
+        Command::CheckConfig(args) => check_config::run(&args),
         Command::Completions { .. } => Ok(()),
     }
 }
@@ -82,19 +95,19 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Reads the command line by the name the program was called by.
-fn command_line() -> (LogArgs, Command) {
+fn command_line() -> (LogArgs, BoundsArgs, Command) {
     match called_as().as_deref() {
         Some("mqbroker") => {
             let args = JavaBrokerArgs::parse();
-            (args.log.clone(), Command::Broker(args.into_broker()))
+            (args.log.clone(), args.bounds, Command::Broker(args.into_broker()))
         }
         Some("mqnamesrv") => {
             let args = JavaNamesrvArgs::parse();
-            (args.log.clone(), Command::Namesrv(args.into_namesrv()))
+            (args.log.clone(), args.bounds, Command::Namesrv(args.into_namesrv()))
         }
         _ => {
             let cli = Cli::parse();
-            (cli.log, cli.command)
+            (cli.log, cli.bounds, cli.command)
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The HTTP page of a server: /livez, /readyz, /metrics and /log.
 
+mod bounded;
+
 use std::{fmt, net::SocketAddr, sync::Arc};
 
 use axum::{
@@ -13,6 +15,7 @@ use broker::Figures;
 use serde::Deserialize;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
+use self::bounded::BoundedListener;
 use crate::{figures, logging::LogLevel};
 
 /// What a server tells the page.
@@ -58,6 +61,7 @@ impl Page {
         let address = listener.local_addr()?;
         let (stop, mut stopped) = watch::channel(false);
         let router = router(Shared { probe, level });
+        let listener = BoundedListener::new(listener);
         let task = tokio::spawn(async move {
             let until = async move {
                 // An error means that the sender is gone, which is a stop as well.
@@ -130,6 +134,9 @@ async fn log_level(State(shared): State<Shared>) -> Response {
     }
 }
 
+/// Bytes of a level or of rules by module.
+const LONGEST_LEVEL: usize = 1000;
+
 /// Query of PUT /log.
 #[derive(Debug, Deserialize)]
 struct Level {
@@ -137,6 +144,10 @@ struct Level {
 }
 
 async fn set_log_level(State(shared): State<Shared>, Query(wanted): Query<Level>) -> Response {
+    if wanted.level.len() > LONGEST_LEVEL {
+        return (StatusCode::BAD_REQUEST, "rules of more than 1000 bytes are not taken\n")
+            .into_response();
+    }
     match shared.level.set(&wanted.level) {
         Ok(()) => {
             tracing::info!(level = wanted.level, "log level changed");

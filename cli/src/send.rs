@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
-use client::{Client, ClientOptions, Message, Producer, ProducerOptions, Sent};
+use client::{Client, Message, Producer, ProducerOptions, Sent};
 use indicatif::ProgressBar;
 use serde_json::json;
 use tokio::{
@@ -19,7 +19,7 @@ use crate::{args::SendArgs, output};
 
 /// Sends what the arguments say.
 pub(crate) async fn run(args: SendArgs) -> anyhow::Result<()> {
-    let client = Client::new(ClientOptions::new(args.namesrv.addresses()))?;
+    let client = Client::new(args.namesrv.options()?)?;
     let producer = Arc::new(Producer::start(
         Arc::clone(&client),
         ProducerOptions {

@@ -1,9 +1,13 @@
 //! `ledgermq standalone`: a name server and a broker in one process.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
-use broker::config::FlushDiskType;
+use broker::config::{BrokerConfig, FlushDiskType};
+use client::{TlsMode, TlsSettings};
 use namesrv::{Namesrv, NamesrvOptions};
 
 use crate::{
@@ -24,7 +28,7 @@ pub(crate) async fn run(args: StandaloneArgs, level: LogLevel) -> anyhow::Result
     let data = Path::new(&config.store_path_root_dir).to_owned();
     let lock = DataLock::take(&data, "--data DIR")?;
     let page = PageListener::bind(&args.page, config.listen_port).await?;
-    let namesrv = start_namesrv(args.namesrv_listen, &data)?;
+    let namesrv = start_namesrv(args.namesrv_listen, &data, tls(&config)?)?;
     let namesrv_address = namesrv.local_addr();
     config.namesrv_addr = reachable(namesrv_address).to_string();
     let server = Server::start(config, lock, (page, level), "--broker-listen ADDR").await?;
@@ -38,9 +42,22 @@ pub(crate) async fn run(args: StandaloneArgs, level: LogLevel) -> anyhow::Result
     result
 }
 
-fn start_namesrv(address: SocketAddr, data: &Path) -> anyhow::Result<Namesrv> {
+/// Both servers of the process offer the same TLS.
+fn tls(config: &BrokerConfig) -> anyhow::Result<TlsSettings> {
+    let tls = config.tls()?;
+    anyhow::ensure!(
+        tls.server.mode != TlsMode::Enforcing || tls.client.enabled,
+        "tls.server.mode=enforcing: the broker has to speak TLS to the name server beside it, so set tls.enable=true and tls.client.trustCertPath"
+    );
+    Ok(tls)
+}
+
+fn start_namesrv(address: SocketAddr, data: &Path, tls: TlsSettings) -> anyhow::Result<Namesrv> {
     let options = NamesrvOptions {
         listen: address,
+        tls,
+        // What it says has come into the settings already.
+        tls_file: PathBuf::new(),
         kv_path: Some(data.join("namesrv").join("kvConfig.json")),
         ..NamesrvOptions::default()
     };

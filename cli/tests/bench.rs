@@ -105,6 +105,48 @@ fn every_message_of_a_steady_rate_is_received() {
 }
 
 #[test]
+fn a_broker_that_stands_still_is_a_gap_and_loses_nothing() {
+    let mut world = World::new();
+    let namesrv = world.server.address("namesrv");
+    let words = "bench failover --rate 200 --duration 6s --body 64 --timeout 1s --gap 300ms";
+    let arguments: Vec<&str> = words.split_whitespace().chain(["--json", "-n", &namesrv]).collect();
+    let failover = std::thread::scope(|scope| {
+        let running = scope.spawn(|| process::ledgermq(&arguments, ""));
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        world.server.pause(std::time::Duration::from_secs(2));
+        running.join().expect("it ran")
+    });
+    let (succeeded, output, errors) = failover;
+    assert!(succeeded, "{output}{errors}");
+    let line: Value = serde_json::from_str(&output).expect("an object");
+    let number = |name: &str| line[name].as_f64().unwrap_or(-1.0);
+    assert!(number("gaps") >= 1.0 && number("gapLongestMs") >= 1_000.0, "{line}");
+    assert_eq!((&line["readBack"], &line["lost"]), (&true.into(), &0.into()), "{line}");
+    assert!(number("acknowledgedInAll") > 200.0, "{line}");
+}
+
+#[test]
+fn what_comes_meanwhile_is_read_live() {
+    let world = World::new();
+    world.produce("--topic L --queues 2 --body 100 --style sync --messages 1");
+    let namesrv = world.server.address("namesrv");
+    let live: Vec<&str> = "bench consume --topic L --live --duration 8s --json -n"
+        .split_whitespace()
+        .chain([namesrv.as_str()])
+        .collect();
+    let (succeeded, output, errors) = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| process::ledgermq(&live, ""));
+        // The reader has begun when its first offsets are known; what was there is not counted.
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        world.produce("--topic L --body 100 --style sync --messages 40");
+        reading.join().expect("it ran")
+    });
+    assert!(succeeded, "{errors}");
+    let line: Value = serde_json::from_str(&output).expect("an object");
+    assert_eq!((&line["received"], &line["live"]), (&40.into(), &true.into()), "{line}");
+}
+
+#[test]
 fn a_table_is_for_people() {
     let world = World::new();
     let output = world.server.run(&[

@@ -1,6 +1,8 @@
 //! The standalone server as a user has it: one process on free ports in an empty folder, spoken to
 //! by the other commands of the same binary.
 
+#![allow(clippy::disallowed_methods, reason = "the test starts processes")]
+
 mod process;
 
 use std::{collections::BTreeSet, fs};
@@ -146,6 +148,8 @@ fn a_port_in_use_is_named_with_its_flag() {
         let (status, _, errors) = ledgermq(&arguments, "");
         assert!(!status, "{flag}");
         assert!(errors.contains(&address) && errors.contains(flag), "{flag}: {errors}");
+        // The next start finds the data as the last stop left it.
+        assert!(!folder.path().join("ledgermq-data/abort").exists(), "{flag} left abort behind");
     }
 }
 

@@ -4,13 +4,17 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 
-use super::message::{NamesrvArgs, time};
+use super::{
+    group::GroupCommand,
+    message::{NamesrvArgs, time},
+};
 
 /// Arguments of `ledgermq admin`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
   ledgermq admin cluster
+  ledgermq admin group status -c conf/dledger/broker-n0.conf
   ledgermq admin topic create TopicTest --queues 8
   ledgermq admin topic status TopicTest
   ledgermq admin offsets show my_group
@@ -33,6 +37,9 @@ pub(crate) struct AdminArgs {
 pub(crate) enum AdminCommand {
     /// Brokers by cluster, with their roles and traffic
     Cluster,
+    /// The members of a group that share one log, and who of them leads
+    #[command(subcommand)]
+    Group(GroupCommand),
     /// Topics
     #[command(subcommand)]
     Topic(TopicCommand),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::message::duration;
+use super::{message::duration, tls::TlsArgs};
 
 /// Arguments of `ledgermq bench`.
 #[derive(Debug, Clone, Args)]
@@ -13,7 +13,9 @@ Examples:
   ledgermq bench produce -n 127.0.0.1:9876                          1 KiB bodies, 1,000 in flight
   ledgermq bench produce -n 127.0.0.1:9876 --style sync --senders 32 --body 128
   ledgermq bench consume -n 127.0.0.1:9876                          reads back what is there
+  ledgermq bench consume -n 127.0.0.1:9876 --live --duration 30s    what comes meanwhile
   ledgermq bench e2e -n 127.0.0.1:9876 --rate 5000 --json
+  ledgermq bench failover -n 127.0.0.1:9876 --duration 5m           while you end brokers
 
 Ctrl-C ends a run with the figures so far. A run without one success fails.")]
 pub(crate) struct BenchArgs {
@@ -24,6 +26,9 @@ pub(crate) struct BenchArgs {
     /// wrong cluster
     #[arg(short = 'n', long = "namesrv", global = true, value_name = "ADDRS")]
     pub(crate) namesrv: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
 
     /// Print one JSON object for each measured window
     #[arg(long, global = true)]
@@ -42,6 +47,12 @@ pub(crate) enum BenchCommand {
     /// Latency counts from the time at which a message was due, so that a broker that falls
     /// behind cannot make the load easier.
     E2e(EndToEndArgs),
+    /// Send at a rate while something else ends brokers, and report how long nothing was
+    /// acknowledged
+    ///
+    /// A gap is a time without an acknowledgement. At the end the queues are read back: `lost` are
+    /// acknowledged messages that are not there.
+    Failover(FailoverArgs),
 }
 
 /// Which topics.
@@ -150,6 +161,11 @@ pub(crate) struct BenchConsumeArgs {
     #[command(flatten)]
     pub(crate) topics: TopicsArgs,
 
+    /// Read what comes from now on instead of what is there, for --duration; latency is then the
+    /// age of a message
+    #[arg(long)]
+    pub(crate) live: bool,
+
     /// Messages of one pull; brokers may give fewer
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) pull: u16,
@@ -196,6 +212,54 @@ pub(crate) struct EndToEndArgs {
     /// Time that a send may take; nothing is sent twice
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
     pub(crate) timeout: Duration,
+}
+
+/// Arguments of `ledgermq bench failover`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FailoverArgs {
+    #[command(flatten)]
+    pub(crate) topics: TopicsArgs,
+
+    /// Queues on each broker of a topic that this command makes [default: 8]; one that exists must
+    /// have as many if this is given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=65_536))]
+    pub(crate) queues: Option<i32>,
+
+    /// Time of the run
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) duration: Duration,
+
+    /// Messages a second; 0: as many as the window lets through
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) rate: u32,
+
+    /// Messages in flight at most
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=32_768))]
+    pub(crate) window: u32,
+
+    /// Bytes of a body, at least the 16 of its number
+    #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(16..=16_384))]
+    pub(crate) body: u32,
+
+    /// Least time without an acknowledgement that is a gap
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    pub(crate) gap: Duration,
+
+    /// How often a failed message is sent again, where there is time
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub(crate) retries: u32,
+
+    /// Time that a send may take, repeats included
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+
+    /// Age at which a route is asked for again; a failure makes it doubtful at once
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) route_age: Duration,
+
+    /// Time at most for reading back at the end; 0: nothing is read back
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span)]
+    pub(crate) verify: Duration,
 }
 
 /// A span as [`duration`], or none: `0`.

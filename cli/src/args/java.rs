@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::{BrokerArgs, LogArgs, NamesrvServerArgs, PrintConfig, server::PageArgs};
+use super::{BoundsArgs, BrokerArgs, LogArgs, NamesrvServerArgs, PrintConfig, server::PageArgs};
 
 /// A broker, with the flags of Apache RocketMQ's mqbroker.
 #[derive(Debug, Parser)]
@@ -29,6 +29,9 @@ pub(crate) struct JavaBrokerArgs {
 
     #[command(flatten)]
     pub(crate) log: LogArgs,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundsArgs,
 
     #[command(flatten)]
     page: PageArgs,
@@ -69,6 +72,9 @@ pub(crate) struct JavaNamesrvArgs {
 
     #[command(flatten)]
     pub(crate) log: LogArgs,
+
+    #[command(flatten)]
+    pub(crate) bounds: BoundsArgs,
 
     /// Ignored as the Java program does
     #[arg(value_name = "REST", hide = true)]

@@ -3,8 +3,9 @@
 use std::{str::FromStr, time::Duration};
 
 use clap::Args;
+use client::ClientOptions;
 
-use super::server::key_and_value;
+use super::{server::key_and_value, tls::TlsArgs};
 
 /// Where the name servers are.
 #[derive(Debug, Clone, Args)]
@@ -13,11 +14,19 @@ pub(crate) struct NamesrvArgs {
     /// 127.0.0.1:9876]
     #[arg(short = 'n', long = "namesrv", global = true, value_name = "ADDRS")]
     pub(crate) namesrv: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
 }
 
 impl NamesrvArgs {
+    /// A client's options by these flags.
+    pub(crate) fn options(&self) -> anyhow::Result<ClientOptions> {
+        Ok(ClientOptions { tls: self.tls.client()?, ..ClientOptions::new(self.addresses()) })
+    }
+
     /// The addresses to use: the flag, else the environment, else the standalone's.
-    pub(crate) fn addresses(&self) -> String {
+    pub(super) fn addresses(&self) -> String {
         self.namesrv
             .clone()
             .or_else(|| std::env::var("NAMESRV_ADDR").ok().filter(|text| !text.trim().is_empty()))

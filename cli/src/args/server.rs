@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// Arguments of `ledgermq standalone`.
 #[derive(Debug, Clone, Args)]
@@ -145,6 +145,44 @@ pub(crate) struct NamesrvServerArgs {
     /// Write the address to this file once the server is ready: `namesrv=address`
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Arguments of `ledgermq check-config`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  ledgermq check-config conf/broker.conf
+  ledgermq check-config conf/namesrv.conf --json
+  ledgermq check-config conf/broker.conf --strict && ledgermq broker -c conf/broker.conf
+  ledgermq check-config n0.conf n1.conf n2.conf
+
+Files of several brokers are those of one group: then it also tells what does not fit together.
+It starts nothing and writes nothing. It fails where something is an error.")]
+pub(crate) struct CheckConfigArgs {
+    /// A broker.conf or namesrv.conf; of a group, those of all members
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Whose file it is; without it the keys tell
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) kind: Option<ServerKind>,
+
+    /// Fail on warnings as well
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A server that reads a configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerKind {
+    /// A broker
+    Broker,
+    /// A name server
+    Namesrv,
 }
 
 /// Splits `key=value`; the value may be empty and may have more `=`.

@@ -6,12 +6,12 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use client::{PullConsumer, PullError, PullRequest, Pulled};
+use client::{Client, ClientOptions, PullConsumer, PullError, PullRequest, Pulled};
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::{
-    AFTER_FAILURE, Report, Windows, connect,
+    AFTER_FAILURE, Report, Windows,
     tally::{Errors, add_errors},
     topics::{self, Extent},
     watch,
@@ -23,15 +23,19 @@ use crate::{
 
 /// Reads what the topics hold now.
 pub(super) async fn run(
-    namesrv: &str,
+    cluster: ClientOptions,
     args: &BenchConsumeArgs,
     mut signals: StopSignals,
 ) -> anyhow::Result<Report> {
-    let client = connect(namesrv)?;
+    let client = Client::new(cluster)?;
     let puller = PullConsumer::new(Arc::clone(&client), GROUP);
     let extents = topics::extents(&puller, &topics::names(&args.topics)).await?;
     let there: i64 = extents.iter().map(|extent| extent.end - extent.first).sum();
-    ensure!(there > 0, "topic {} holds no message: run bench produce first", args.topics.topic);
+    ensure!(
+        there > 0 || args.live,
+        "topic {} holds no message: run bench produce first",
+        args.topics.topic
+    );
     let mut report = Report {
         facts: facts(args, there),
         counted: "received",
@@ -45,14 +49,18 @@ pub(super) async fn run(
             Arc::clone(&windows),
             puller.clone(),
             extents.clone(),
-            (i32::from(args.pull), usize::from(args.parallel)),
+            Reading {
+                count: i32::from(args.pull),
+                parallel: usize::from(args.parallel),
+                live: args.live,
+            },
         ));
         watch(&windows, "messages", &mut signals).await;
         let complete = reading.await.context("the reader was cut off")?;
         let (measured, outside) = windows.finish();
         report.measured.extend(measured);
         add_errors(&mut report.outside, outside);
-        if !complete {
+        if !complete && !args.live {
             report.facts["complete"] = json!(false);
             break;
         }
@@ -66,6 +74,7 @@ fn facts(args: &BenchConsumeArgs, there: i64) -> Value {
         "bench": "consume",
         "topic": args.topics.topic,
         "topics": args.topics.topics,
+        "live": args.live,
         "pull": args.pull,
         "parallel": args.parallel,
         "durationSeconds": args.duration.as_secs_f64(),
@@ -75,17 +84,38 @@ fn facts(args: &BenchConsumeArgs, there: i64) -> Value {
     })
 }
 
+/// How is read.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    /// Messages of one pull.
+    count: i32,
+    /// Queues that are read at the same time.
+    parallel: usize,
+    /// What comes, not what is there.
+    live: bool,
+}
+
 /// Reads all queues, then ends the run; whether every queue was read to its end.
 async fn read_all(
     windows: Arc<Windows>,
     puller: PullConsumer,
     extents: Vec<Extent>,
-    (count, parallel): (i32, usize),
+    reading: Reading,
 ) -> bool {
+    // What comes is waited for in all queues.
+    let parallel = if reading.live { extents.len().max(1) } else { reading.parallel };
     let readers = extents.into_iter().map(|extent| {
-        let reader = Reader { windows: Arc::clone(&windows), puller: puller.clone(), count };
+        let reader =
+            Reader { windows: Arc::clone(&windows), puller: puller.clone(), count: reading.count };
         // Reading unpacks and checks every message: a task each spreads that over the cores.
-        async move { tokio::spawn(reader.read(extent)).await.unwrap_or(false) }
+        async move {
+            let read = if reading.live {
+                tokio::spawn(reader.follow(extent))
+            } else {
+                tokio::spawn(reader.read(extent))
+            };
+            read.await.unwrap_or(false)
+        }
     });
     let done: Vec<bool> = stream::iter(readers).buffer_unordered(parallel).collect().await;
     windows.stop();
@@ -115,6 +145,31 @@ impl Reader {
                 tokio::time::sleep(AFTER_FAILURE).await;
             }
             offset = next.max(offset);
+        }
+        true
+    }
+
+    /// Reads what comes to one queue until the run is over.
+    async fn follow(self, extent: Extent) -> bool {
+        let mut offset = extent.end;
+        while !self.windows.is_over() {
+            let wanted =
+                PullRequest { count: self.count, wait: Some(WAIT), ..PullRequest::at(offset) };
+            match self.puller.pull(&extent.queue, &wanted).await {
+                Ok(pulled) => {
+                    let (at, now) = (Instant::now(), now_millis());
+                    for message in &pulled.messages {
+                        let age = u64::try_from(now - message.born_timestamp).unwrap_or(0);
+                        let bytes = message.body.len() as u64;
+                        self.windows.success(at, 1, bytes, Some(Duration::from_millis(age)));
+                    }
+                    offset = pulled.next;
+                }
+                Err(error) => {
+                    self.windows.error(Instant::now(), error.kind(), || error.to_string());
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+            }
         }
         true
     }
@@ -150,4 +205,12 @@ impl Reader {
     }
 }
 
+/// Milliseconds since 1970, as messages carry them.
+fn now_millis() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
 const GROUP: &str = "TOOLS_CONSUMER";
+/// How long a pull waits at the broker; the end of a run waits as long at most.
+const WAIT: Duration = Duration::from_secs(1);

@@ -9,14 +9,19 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use bytes::{BufMut, Bytes, BytesMut};
-use client::{Message, Producer, ProducerOptions, PullConsumer, PullRequest, SendStatus};
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use bytes::Bytes;
+use client::{
+    Client, ClientOptions, Message, Producer, ProducerOptions, PullConsumer, PullRequest,
+    SendStatus,
+};
 use serde_json::json;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows, connect, random_body,
+    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows,
+    pace::{pace, send_due},
+    random_body,
+    stamp::Stamp,
     tally::add_errors,
     topics::{self, Extent},
     watch,
@@ -25,7 +30,7 @@ use crate::{args::EndToEndArgs, stop::StopSignals};
 
 /// Sends at a fixed rate and receives.
 pub(super) async fn run(
-    namesrv: &str,
+    cluster: ClientOptions,
     args: &EndToEndArgs,
     mut signals: StopSignals,
 ) -> anyhow::Result<Report> {
@@ -34,7 +39,7 @@ pub(super) async fn run(
         "--window times --body is more than {} MiB: lower one of them",
         IN_FLIGHT_BYTES_MAX >> 20
     );
-    let client = connect(namesrv)?;
+    let client = Client::new(cluster)?;
     let names = topics::names(&args.topics);
     topics::ensure_exist(&client, &names, args.queues).await?;
     let puller = PullConsumer::new(Arc::clone(&client), CONSUMER_GROUP);
@@ -58,7 +63,7 @@ pub(super) async fn run(
     let producer = Arc::new(Producer::start(Arc::clone(&client), options));
     let (due, dues) = mpsc::channel(args.window as usize);
     let clock = Arc::clone(&course);
-    let pacing = tokio::task::spawn_blocking(move || clock.pace(&due));
+    let pacing = tokio::task::spawn_blocking(move || pace(&clock.arrivals, clock.rate, &due));
     let sending = tokio::spawn(Arc::clone(&course).send(Arc::clone(&producer), dues));
     watch(&course.arrivals, "messages received", &mut signals).await;
     course.acks.stop();
@@ -82,8 +87,8 @@ struct Course {
     acks: Windows,
     rate: u32,
     window: usize,
-    /// Tells messages of this run from others in the topic.
-    run: u64,
+    /// Tells messages of this run from others in the topic, and when each was due.
+    stamp: Stamp,
     body: Bytes,
     topics: Vec<String>,
     /// Messages that were handed to the producer.
@@ -92,13 +97,11 @@ struct Course {
 
 impl Course {
     fn begin(args: &EndToEndArgs, topics: Vec<String>) -> anyhow::Result<Self> {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let since = since.context("the clock is before 1970")?;
         Ok(Self {
             rate: args.rate,
             window: args.window as usize,
-            run: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
-            body: random_body(args.body).slice(STAMP..),
+            stamp: Stamp::now()?,
+            body: random_body(args.body),
             topics,
             sent: AtomicU64::new(0),
             acks: Windows::begin(&args.measure)?,
@@ -106,34 +109,9 @@ impl Course {
         })
     }
 
-    /// Says when each message is due. A thread of its own: timers of tasks are 1 ms coarse.
-    fn pace(&self, due: &mpsc::Sender<Instant>) {
-        let begun = self.arrivals.begun();
-        for index in 0.. {
-            let at = begun + due_after(index, self.rate);
-            if at >= begun + self.arrivals.whole() {
-                return;
-            }
-            std::thread::sleep(at.saturating_duration_since(Instant::now()));
-            if self.arrivals.is_over() || due.blocking_send(at).is_err() {
-                return;
-            }
-        }
-    }
-
     /// Sends what is due, as long as the window has room.
-    async fn send(self: Arc<Self>, producer: Arc<Producer>, mut dues: mpsc::Receiver<Instant>) {
-        let mut flight = FuturesUnordered::new();
-        let mut more = true;
-        while more || !flight.is_empty() {
-            tokio::select! {
-                due = dues.recv(), if more && flight.len() < self.window => match due {
-                    Some(due) => flight.push(self.send_one(&producer, due)),
-                    None => more = false,
-                },
-                Some(()) = flight.next(), if !flight.is_empty() => {}
-            }
-        }
+    async fn send(self: Arc<Self>, producer: Arc<Producer>, dues: mpsc::Receiver<Instant>) {
+        send_due(self.window, dues, |due| self.send_one(&producer, due)).await;
     }
 
     async fn send_one(&self, producer: &Producer, due: Instant) {
@@ -141,7 +119,8 @@ impl Course {
         let turn = usize::try_from(turn).unwrap_or_default() % self.topics.len().max(1);
         let topic = self.topics.get(turn).map_or("", String::as_str);
         let since = due.saturating_duration_since(self.arrivals.begun());
-        let body = stamped(self.run, since, &self.body);
+        let nanos = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        let body = self.stamp.on(nanos, &self.body);
         let bytes = body.len() as u64;
         let result = producer.send(Message::new(topic, body)).await;
         let at = Instant::now();
@@ -178,8 +157,8 @@ impl Course {
     }
 
     fn count(&self, body: &[u8], now: Instant) {
-        if let Some(since) = read_stamp(self.run, body) {
-            let due = self.arrivals.begun() + since;
+        if let Some(nanos) = self.stamp.read(body) {
+            let due = self.arrivals.begun() + Duration::from_nanos(nanos);
             let latency = now.saturating_duration_since(due);
             self.arrivals.success(due, 1, body.len() as u64, Some(latency));
         }
@@ -226,58 +205,11 @@ impl Course {
     }
 }
 
-/// Time from the beginning until the message of this index is due.
-fn due_after(index: u64, rate: u32) -> Duration {
-    let rate = u64::from(rate.max(1));
-    let nanos = (index % rate) * 1_000_000_000 / rate;
-    Duration::from_secs(index / rate) + Duration::from_nanos(nanos)
-}
-
-/// A body that tells its run and when it was due.
-fn stamped(run: u64, since: Duration, rest: &[u8]) -> Bytes {
-    let mut body = BytesMut::with_capacity(STAMP + rest.len());
-    body.put_u64(run);
-    body.put_u64(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
-    body.put_slice(rest);
-    body.freeze()
-}
-
-/// When a message was due, if it is of this run.
-fn read_stamp(run: u64, body: &[u8]) -> Option<Duration> {
-    let (of, rest) = body.split_first_chunk()?;
-    let (since, _) = rest.split_first_chunk()?;
-    (u64::from_be_bytes(*of) == run).then(|| Duration::from_nanos(u64::from_be_bytes(*since)))
-}
-
 const PRODUCER_GROUP: &str = "ledgermq_bench_producer";
 const CONSUMER_GROUP: &str = "TOOLS_CONSUMER";
-/// Bytes of a time stamp in a body.
-const STAMP: usize = 16;
 /// Queues that are waited for at the same time; a broker bounds the requests of a connection.
 const QUEUES_MAX: usize = 4096;
 /// How long a pull waits at the broker.
 const WAIT: Duration = Duration::from_secs(5);
 /// Time for messages that were acknowledged to arrive after the end.
 const LAST: Duration = Duration::from_secs(10);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_due_at_even_distances() {
-        let due: Vec<_> = [0, 1, 3, 4, 4_000_000_001].map(|index| due_after(index, 4)).into();
-        let expected = [0, 250, 750, 1000, 1_000_000_000_250].map(Duration::from_millis);
-        assert_eq!(due, expected);
-        assert_eq!(due_after(2, 3), Duration::from_nanos(666_666_666));
-    }
-
-    #[test]
-    fn a_stamp_is_read_back_and_others_are_none() {
-        let since = Duration::from_nanos(1_234_567_891);
-        let body = stamped(7, since, b"rest");
-        assert_eq!((body.len(), read_stamp(7, &body)), (20, Some(since)));
-        assert_eq!(read_stamp(8, &body), None);
-        assert_eq!(read_stamp(7, &body[..15]), None);
-    }
-}

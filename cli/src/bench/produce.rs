@@ -11,15 +11,14 @@ use std::{
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use client::{
-    Client, Message, Producer, ProducerOptions, PullConsumer, SendError, SendStatus, Sent,
+    Client, ClientOptions, Message, Producer, ProducerOptions, PullConsumer, SendError, SendStatus,
+    Sent,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{
-    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows, connect, random_body, topics, watch,
-};
+use super::{AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows, random_body, topics, watch};
 use crate::{
     args::{ProduceArgs, Style},
     stop::StopSignals,
@@ -27,13 +26,14 @@ use crate::{
 
 /// Sends as fast as the answers come.
 pub(super) async fn run(
-    namesrv: &str,
+    cluster: ClientOptions,
     args: &ProduceArgs,
     mut signals: StopSignals,
 ) -> anyhow::Result<Report> {
     check(args)?;
     let names = topics::names(&args.topics);
-    let clients: Result<Vec<_>, _> = (0..args.connections).map(|_| connect(namesrv)).collect();
+    let clients: Result<Vec<_>, _> =
+        (0..args.connections).map(|_| Client::new(cluster.clone())).collect();
     let clients = clients?;
     let client = clients.first().context("there is at least one connection")?;
     topics::ensure_exist(client, &names, args.queues).await?;

@@ -1,11 +1,17 @@
 //! Processes of the binary under test.
 #![allow(
     dead_code,
+    clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
-    reason = "these are parts of tests, of which each uses its own; clippy knows only functions marked \
-              as tests"
+    clippy::disallowed_methods,
+    reason = "these are parts of tests, of which each uses its own and which start processes; clippy knows only \
+              functions marked as tests"
 )]
+
+pub(crate) mod memory_group;
+pub(crate) mod raw;
+pub(crate) mod world;
 
 use std::{
     collections::BTreeSet,
@@ -38,6 +44,21 @@ pub(crate) fn ledgermq<A: AsRef<str>>(arguments: &[A], input: &str) -> (bool, St
     )
 }
 
+/// Keys of small files, so that there are several of each kind.
+pub(crate) const SMALL: [&str; 5] = [
+    // The disk that the tests run on may be nearly full.
+    "cleanFileForciblyEnable=false",
+    "mappedFileSizeCommitLog=65536",
+    "mappedFileSizeConsumeQueue=2000",
+    "maxHashSlotNum=64",
+    "maxIndexNum=200",
+];
+
+/// The arguments that set them.
+pub(crate) fn small_files() -> Vec<String> {
+    SMALL.iter().flat_map(|set| ["--set".to_owned(), (*set).to_owned()]).collect()
+}
+
 /// Queue, offset and id of each message that a JSON output tells of.
 pub(crate) fn places(out: &str) -> BTreeSet<(i64, i64, String)> {
     // The last line may be cut off where its process was killed.
@@ -64,6 +85,11 @@ impl Server {
         Self::start(folder, &Self::standalone_arguments(folder))
     }
 
+    /// A standalone as [`Server::standalone`], with small files.
+    pub(crate) fn with_small_files(folder: &Path) -> Self {
+        Self::start(folder, &[Self::standalone_arguments(folder), small_files()].concat())
+    }
+
     /// The arguments of [`Server::standalone`].
     pub(crate) fn standalone_arguments(folder: &Path) -> Vec<String> {
         let data = folder.join("ledgermq-data").to_str().unwrap().to_owned();
@@ -77,15 +103,37 @@ impl Server {
         ] {
             arguments.extend([flag.to_owned(), value]);
         }
+        // The disk that the tests run on may be nearly full.
+        for set in ["diskSpaceWarningLevelRatio=99", "cleanFileForciblyEnable=false"] {
+            arguments.extend(["--set".to_owned(), set.to_owned()]);
+        }
         arguments
     }
 
     /// Starts a server that keeps its output in `folder`, and waits until it is ready.
     pub(crate) fn start<A: AsRef<str>>(folder: &Path, arguments: &[A]) -> Self {
+        Self::start_by(&[], folder, arguments)
+    }
+
+    /// The same by a command that runs what follows it, such as `setpriv` with its flags.
+    pub(crate) fn start_by<A: AsRef<str>>(by: &[&str], folder: &Path, arguments: &[A]) -> Self {
+        let mut server = Self::spawn_by(by, folder, arguments);
+        server.wait_ready();
+        server
+    }
+
+    /// Starts a server that keeps its output in `folder`. It is ready after [`Server::wait_ready`].
+    pub(crate) fn spawn<A: AsRef<str>>(folder: &Path, arguments: &[A]) -> Self {
+        Self::spawn_by(&[], folder, arguments)
+    }
+
+    fn spawn_by<A: AsRef<str>>(by: &[&str], folder: &Path, arguments: &[A]) -> Self {
         let ready = folder.join("ready");
         drop(std::fs::remove_file(&ready));
         let file = |name| std::fs::File::create(folder.join(name)).unwrap();
-        let mut child = Command::new(BINARY)
+        let words = [by, &[BINARY]].concat();
+        let child = Command::new(words[0])
+            .args(&words[1..])
             .args(arguments.iter().map(AsRef::as_ref))
             .arg("--ready-file")
             .arg(&ready)
@@ -94,20 +142,23 @@ impl Server {
             .stderr(file("err"))
             .spawn()
             .unwrap();
+        Self { child, folder: folder.to_owned(), addresses: String::new() }
+    }
+
+    /// Waits until it is ready.
+    pub(crate) fn wait_ready(&mut self) {
         let begun = Instant::now();
-        let addresses = loop {
-            if let Ok(text) = std::fs::read_to_string(&ready) {
+        self.addresses = loop {
+            if let Ok(text) = std::fs::read_to_string(self.folder.join("ready")) {
                 break text;
             }
-            let ended = child.try_wait().unwrap();
+            let ended = self.child.try_wait().unwrap();
             if ended.is_some() || begun.elapsed() > LONG {
-                drop(child.kill());
-                let errors = std::fs::read_to_string(folder.join("err")).unwrap();
-                panic!("not ready: {ended:?}\n{errors}");
+                drop(self.child.kill());
+                panic!("not ready: {ended:?}\n{}", self.errors());
             }
             std::thread::sleep(Duration::from_millis(10));
         };
-        Self { child, folder: folder.to_owned(), addresses }
     }
 
     /// An address of its ready file.
@@ -191,6 +242,23 @@ impl Server {
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("SIGTERM did not stop it");
+    }
+
+    /// Stands still for a while, as a machine without a network does.
+    pub(crate) fn pause(&mut self, time: Duration) {
+        self.signal("STOP");
+        std::thread::sleep(time);
+        self.signal("CONT");
+    }
+
+    /// Stands still until [`Server::go_on`].
+    pub(crate) fn halt(&self) {
+        self.signal("STOP");
+    }
+
+    /// Goes on.
+    pub(crate) fn go_on(&self) {
+        self.signal("CONT");
     }
 
     /// Ends it by SIGKILL.

@@ -1,0 +1,113 @@
+//! Three brokers of one group while the master changes: what clients get from each of them.
+
+mod process;
+
+use std::{
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use process::{
+    LONG, ledgermq,
+    raw::{self, Raw},
+    world::{MEMBERS, World},
+};
+use protocol::{Command, code::response, header::SendMessageResponse};
+use serde_json::Value;
+
+/// One message, whatever the broker's role.
+fn send() -> Command {
+    raw::send("T", "Hello", "UNIQ_KEY\u{1}k\u{2}")
+}
+
+#[test]
+fn a_follower_passes_on_what_its_clients_send() {
+    let world = World::new(1);
+    let master = world.settled(&[0, 1, 2]);
+    let raw = Raw::new();
+    for node in 0..MEMBERS {
+        let answer = raw.call(&world.address(node), send()).expect("an answer");
+        assert_eq!(answer.code, response::SUCCESS, "{node}: {:?}", answer.remark);
+        let header: SendMessageResponse = answer.header().expect("a header");
+        assert_eq!(header.queue_offset, i64::try_from(node).expect("small"), "one queue, in order");
+    }
+    let told = world.status();
+    let roles: Vec<_> = told.iter().map(|told| told["brokerRole"].clone()).collect();
+    assert_eq!(roles.iter().filter(|role| **role == "SLAVE").count(), 2, "{told:?}");
+    assert_eq!(told[master]["role"], "LEADER");
+    assert_eq!(told[master]["client"], world.address(master));
+}
+
+/// 32 senders that ask for routes each second: neither a command nor SIGTERM fails one of their sends.
+#[test]
+fn a_planned_switch_fails_no_send() {
+    let mut world = World::new(1);
+    let master = world.settled(&[0, 1, 2]);
+    world.wait_whole();
+    let run = ["bench", "failover", "--duration", "12s", "--rate", "1000", "--window", "32"];
+    // A topic that every broker has by itself.
+    let flags = [
+        "--topic",
+        "DefaultCluster",
+        "--body",
+        "100",
+        "--route-age",
+        "1s",
+        "--timeout",
+        "10s",
+        "--json",
+    ];
+    let bench = world.names[0]
+        .command(&[&run[..], &flags[..]].concat())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a bench");
+    std::thread::sleep(Duration::from_secs(2));
+    let next = (master + 1) % MEMBERS;
+    let (to, peers) = (format!("n{next}"), world.peers());
+    let command = ["admin", "group", "transfer", "--group", "RaftNode00", "--peers", &peers];
+    let (done, out, errors) = ledgermq(&[&command[..], &["--to", &to]].concat(), "");
+    assert!(done, "{errors}");
+    assert_eq!(out.trim(), format!("{to} leads"));
+    let begun = Instant::now();
+    while world.settled(&[0, 1, 2]) != next {
+        assert!(begun.elapsed() < LONG, "{to} is not the master at the name server");
+    }
+    world.nodes[next].as_mut().expect("it runs").stop();
+    let output = bench.wait_with_output().expect("an output");
+    let told: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    assert_eq!((&told["failed"], &told["lost"]), (&0.into(), &0.into()), "{told}");
+    assert_eq!(told["storedTwice"], 0, "{told}");
+    let others: Vec<usize> = (0..MEMBERS).filter(|node| *node != next).collect();
+    world.settled(&others);
+}
+
+#[test]
+fn a_master_that_is_cut_off_refuses_at_once_and_sends_its_clients_away() {
+    let world = World::new(1);
+    let master = world.settled(&[0, 1, 2]);
+    let raw = Raw::new();
+    let address = world.address(master);
+    let stored = raw.call(&address, send()).expect("an answer");
+    assert_eq!(stored.code, response::SUCCESS, "{:?}", stored.remark);
+    let others: Vec<usize> = (0..MEMBERS).filter(|node| *node != master).collect();
+    others.iter().for_each(|node| world.nodes[*node].as_ref().expect("it runs").halt());
+    let connection = raw.connection(&address);
+    let begun = Instant::now();
+    let refused = loop {
+        let answer = raw.call(&address, send());
+        match answer {
+            Ok(answer) if answer.code == response::SERVICE_NOT_AVAILABLE => break answer,
+            // Nobody can say yet whether it is committed; or the connection was closed meanwhile.
+            Ok(_) | Err(_) => assert!(begun.elapsed() < LONG, "it goes on"),
+        }
+    };
+    let remark = refused.remark.unwrap_or_default();
+    assert!(remark.contains("a slave that knows no master"), "{remark}");
+    while connection.is_open() {
+        assert!(begun.elapsed() < LONG, "the connection stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    others.iter().for_each(|node| world.nodes[*node].as_ref().expect("it runs").go_on());
+    world.settled(&[0, 1, 2]);
+}
