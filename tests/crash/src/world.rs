@@ -126,20 +126,17 @@ impl World {
     /// # Errors
     /// What the engine answers.
     pub fn open(vfs: &Arc<dyn Vfs>, setup: Setup) -> Result<Self, EngineError> {
+        let disk = DiskOptions {
+            index_file_size: 32 * 64,
+            hot_ring_bytes: setup.hot_ring,
+            unflushed_window: setup.window,
+            zero_ahead: setup.zero_ahead,
+            ..DiskOptions::new(PathBuf::from(FOLDER), FILE_SIZE)
+        };
         let config = EngineConfig {
-            self_id: "n0".to_owned(),
-            members: vec!["n0".to_owned()],
             policy: setup.policy,
-            disk: DiskOptions {
-                directory: PathBuf::from(FOLDER),
-                file_size: FILE_SIZE,
-                index_file_size: 32 * 64,
-                hot_ring_bytes: setup.hot_ring,
-                unflushed_window: setup.window,
-                zero_ahead: setup.zero_ahead,
-            },
             append_timeout: Duration::from_secs(3600),
-            seed: 1,
+            ..EngineConfig::new("n0", &["n0"], disk)
         };
         let mut engine = Engine::open(vfs, config)?;
         let hook = CountingHook::default();

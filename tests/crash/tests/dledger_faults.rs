@@ -33,7 +33,7 @@ fn a_full_disk_fails_what_does_not_fit_and_nothing_else() {
         let written = world.acked.len() == 4;
         if !written {
             let (_, failure) = &world.failed[0];
-            let AppendFailure::NotWritten(reason) = failure else { panic!("{failure}") };
+            let AppendFailure::DiskFull(reason) = failure else { panic!("{failure}") };
             assert!(reason.contains("disk is full"), "{reason}");
             assert_eq!(world.engine.end(), end);
             assert_eq!(world.hook(|calls| (calls.stamped, calls.undone)), (stamped, 1));
@@ -118,6 +118,24 @@ fn a_failed_sync_stops_the_log_though_the_next_one_would_succeed() {
     let entries = after.entries().unwrap();
     assert!(entries.contains(&(world.acked[0].position, world.acked[0].body.clone())));
     assert!(!entries.iter().any(|(_, body)| body.len() == 100));
+}
+
+/// Known of Linux: a sync that failed marks the pages clean, so that the next one has nothing to do.
+#[test]
+fn what_a_failed_sync_dropped_is_written_again_by_the_next_process() {
+    let (disk, mut world) = led();
+    disk.fail(Call::Sync, 0, 1, EIO);
+    world.append(&[300]);
+    world.settle();
+    assert!(world.engine.status().failure.is_some());
+    let next = disk.after_kill();
+    let world = World::lead(&next).unwrap();
+    let found = world.entries().unwrap();
+    let bodies = found.iter().filter(|(_, body)| body.starts_with(b"#body"));
+    assert_eq!(bodies.count(), 2, "the page cache still shows it");
+    // It was taken for committed: from now on a power cut must not take it.
+    let world = World::lead(&next.crash(&mut |_| Fate::Drop)).unwrap();
+    assert_eq!(world.entries().unwrap()[..found.len()], found);
 }
 
 #[test]

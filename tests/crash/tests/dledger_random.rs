@@ -48,7 +48,7 @@ impl Model {
     fn learn(&mut self, world: &World) {
         self.acked.extend(world.acked.iter().map(|acked| (acked.position, acked.body.clone())));
         for (token, failure) in &world.failed {
-            if let AppendFailure::NotWritten(_) = failure {
+            if let AppendFailure::NotWritten(_) | AppendFailure::DiskFull(_) = failure {
                 self.not_written.insert(world.submitted[usize::try_from(*token).unwrap()].clone());
             }
         }

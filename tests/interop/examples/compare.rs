@@ -1,202 +1,286 @@
-//! Apache's broker and ours in turn on this machine, under loads of `ledgermq bench`:
+//! Apache's broker and ours in turn on this machine, under the same loads:
 //! `cargo xtask bench --compare apache`.
+#![allow(clippy::disallowed_methods, reason = "this is no server: it starts processes")]
 #![expect(clippy::print_stdout, reason = "a command line tool reports on its standard output")]
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
+use clap::Parser;
 use interop::{
     APACHE,
-    comparison::{Figures, Row, median, replace_section, tables},
+    comparison::{
+        Row, big, idle,
+        loads::{self, PARTS, Part},
+        machine, page, plot,
+        record::{Record, Records},
+        replace_section, rows,
+        session::{self, Session, Settings},
+    },
     folder,
-    node::{Broker, BrokerOptions, NameServer, Product},
+    node::Product,
     usage,
 };
-use serde_json::Value;
 
-/// Durabilities that both brokers know by the same name.
-const DURABILITIES: [&str; 2] = ["ASYNC_FLUSH", "SYNC_FLUSH"];
-
-/// A load: its name and its `ledgermq bench` command, to which time and address are added. Those
-/// of one topic build on each other.
-const LOADS: [(&str, &str); 5] = [
-    ("send 1 KiB, 32 senders", "produce --topic s1 --style sync --senders 32 --body 1024"),
-    ("send 1 KiB, window 1,000", "produce --topic a1 --style async --window 1000 --body 1024"),
-    ("send 16 KiB, window 1,000", "produce --topic a16 --style async --window 1000 --body 16384"),
-    ("read those of 1 KiB from the first", "consume --topic a1"),
-    ("end to end, 1 KiB, 1,000 a second", "e2e --topic e1 --rate 1000 --body 1024"),
-];
-
-/// The flags of Apache's own `runbroker.sh`, with a heap that suits a small machine.
-const JVM: &[&str] = &[
-    "-server",
-    "-Xms1g",
-    "-Xmx1g",
-    "-XX:+UseG1GC",
-    "-XX:G1HeapRegionSize=16m",
-    "-XX:G1ReservePercent=25",
-    "-XX:InitiatingHeapOccupancyPercent=30",
-    "-XX:SoftRefLRUPolicyMSPerMB=0",
-    "-XX:MaxDirectMemorySize=1g",
-];
-
-/// Share of one processor that others may use in the median run, if figures are to be kept.
-const FOREIGN_MAX: f64 = 0.05;
-
-const HEADING: &str = "## Beside Apache RocketMQ 5.5.0";
+/// Measures our broker and Apache's in turn on this machine.
+///
+/// Figures go to docs/performance.jsonl as they are measured, and docs/performance.md and its
+/// pictures are made of that file at the end. Without --only the parts core, topics, java and idle
+/// are measured.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask bench --compare apache")]
+struct Arguments {
+    /// Only this part: core, topics, java, idle, big; may be repeated.
+    #[arg(long = "only", value_name = "PART")]
+    only: Vec<String>,
+    /// Rounds; both brokers start anew in each.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// Measured seconds of each load.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=600))]
+    seconds: u32,
+    /// Few loads, one round, 2 s each.
+    #[arg(long)]
+    quick: bool,
+    /// Keep the rounds that the file has already and measure the others.
+    #[arg(long)]
+    resume: bool,
+    /// Measure nothing: only make the page of the file.
+    #[arg(long)]
+    page: bool,
+    /// Also the part big: a log of this many GiB, and starts with it.
+    #[arg(long, value_name = "GIB", num_args = 0..=1, default_missing_value = "10")]
+    big: Option<u32>,
+    /// Also the part idle, which a quick run leaves out.
+    #[arg(long)]
+    idle: bool,
+}
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |what: &str| -> Result<u32> {
-        let text = arguments.next().with_context(|| format!("say the {what}"))?;
-        text.parse().with_context(|| format!("{what}: {text}"))
-    };
-    let (rounds, seconds) = (number("rounds")?, number("seconds")?);
+    let mut arguments = Arguments::parse();
+    if arguments.quick {
+        (arguments.rounds, arguments.seconds) = (1, 2);
+    }
+    let docs =
+        folder::sources().ancestors().nth(2).context("tests/interop lies two levels deep")?;
+    let docs = docs.join("docs");
+    let records = Records::open(&docs.join("performance.jsonl"))?;
     let target = folder::target()?;
     let default = target.join("release").join("ledgermq");
     let binary = std::env::var_os("LEDGERMQ_BIN").map_or(default, PathBuf::from);
-    let mut comparison =
-        Comparison { binary, seconds, work: target.join("compare"), foreign: Vec::new() };
-    let mut rows = Vec::new();
-    for durability in DURABILITIES {
-        rows.extend(comparison.durability(durability, rounds)?);
+    let settings =
+        Settings { binary, seconds: arguments.seconds, warmup: 2, work: target.join("compare") };
+    let mut comparison = Comparison { arguments, settings, records };
+    let measured = if comparison.arguments.page { Ok(()) } else { comparison.measure() };
+    // What was measured before a failure is shown as well; without a record the page stays.
+    if !comparison.records.all().is_empty() {
+        write_page(&docs, &comparison.records)?;
     }
-    let tables = tables(&rows);
-    println!("{tables}");
-    let foreign = median(&comparison.foreign).context("nothing was measured")?;
-    ensure!(
-        foreign <= FOREIGN_MAX,
-        "other programs used {:.0} % of one processor in the median run, more than {:.0} %: these \
-         figures are not written; run again on a quiet machine",
-        foreign * 100.0,
-        FOREIGN_MAX * 100.0
-    );
-    write(&section(&tables, rounds, seconds, foreign))
+    measured
 }
 
 struct Comparison {
-    binary: PathBuf,
-    seconds: u32,
-    work: PathBuf,
-    /// What others used of one processor in each run.
-    foreign: Vec<f64>,
+    arguments: Arguments,
+    settings: Settings,
+    records: Records,
 }
 
 impl Comparison {
-    fn durability(&mut self, durability: &'static str, rounds: u32) -> Result<Vec<Row>> {
-        let row = |(load, _): (&'static str, _)| Row { durability, load, rounds: Vec::new() };
-        let mut rows: Vec<Row> = LOADS.into_iter().map(row).collect();
-        for round in 0..rounds {
-            // Who is first takes turns, so that neither always meets the warmer machine.
-            let (apache, ours) = if round % 2 == 0 {
-                let apache = self.product(Product::Apache(APACHE), durability)?;
-                (apache, self.product(Product::Ours, durability)?)
-            } else {
-                let ours = self.product(Product::Ours, durability)?;
-                (self.product(Product::Apache(APACHE), durability)?, ours)
-            };
-            for (row, pair) in rows.iter_mut().zip(apache.into_iter().zip(ours)) {
-                row.rounds.push(pair);
+    fn measure(&mut self) -> Result<()> {
+        for part in &self.arguments.only {
+            let known = loads::part(part).is_some() || [idle::PART, big::PART].contains(&&**part);
+            ensure!(known, "{part} is no part: core, topics, java, idle, big");
+        }
+        session::prepare()?;
+        let wanted: Vec<_> = PARTS.iter().filter(|part| self.wants(part.name, true)).collect();
+        for part in wanted {
+            self.part(part)?;
+        }
+        if self.wants(idle::PART, self.arguments.idle || !self.arguments.quick) {
+            self.once(idle::PART, QUEUES, |session| idle::measure(session, QUEUES, 1))?;
+        }
+        if self.wants(big::PART, self.arguments.big.is_some()) {
+            let gib = self.arguments.big.unwrap_or(10);
+            self.once(big::PART, 0, |session| big::measure(session, gib, 1))?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, part: &str, otherwise: bool) -> bool {
+        let only = &self.arguments.only;
+        if only.is_empty() { otherwise } else { only.iter().any(|name| name == part) }
+    }
+
+    /// All rounds of a part that is made of loads.
+    fn part(&mut self, part: &'static Part) -> Result<()> {
+        self.begin(part.name)?;
+        for round in 1..=self.arguments.rounds.min(part.rounds) {
+            if part.name == "core" {
+                self.machine(round)?;
+            }
+            for durability in part.durabilities {
+                for product in turn(round) {
+                    if self.records.has(part.name, durability, session::name(product), round) {
+                        continue;
+                    }
+                    let records = self.loads(part, durability, product, round)?;
+                    self.records.add(records)?;
+                }
             }
         }
-        Ok(rows)
+        Ok(())
     }
 
-    /// All loads on one broker that starts with an empty store.
-    fn product(&mut self, product: Product, durability: &str) -> Result<Vec<Figures>> {
-        if self.work.exists() {
-            fs::remove_dir_all(&self.work).context("removing the last run's files")?;
+    /// All loads of a part on one broker that starts with an empty store.
+    fn loads(
+        &self,
+        part: &Part,
+        durability: &'static str,
+        product: Product,
+        round: u32,
+    ) -> Result<Vec<Record>> {
+        let session = Session::start(&self.settings, product, durability, part.topics)?;
+        let mut records = Vec::new();
+        for load in part.loads.iter().filter(|load| load.quick || !self.arguments.quick) {
+            let record = session.measure(part.name, load.name, load.generator, round)?;
+            println!("{} {durability} {} {round}: {record:?}", record.product, load.name);
+            records.push(record);
         }
-        let mut name_server = NameServer::start(product, &self.work.join("namesrv"))?;
-        let mut options = BrokerOptions::new(&self.work.join("store"))?;
-        options.keys = vec![("flushDiskType", durability.to_owned())];
-        options.jvm = JVM;
-        let mut broker = Broker::start(product, &self.work.join("broker"), &options, &name_server)?;
-        let servers = [broker.process.id(), name_server.process.id()];
-        let mut all = Vec::new();
-        for (load, command) in LOADS {
-            let figures = self.load(command, &name_server.address(), servers)?;
-            println!("{product:?} {durability} {load}: {figures:?}");
-            all.push(figures);
-        }
-        broker.process.stop()?;
-        name_server.process.stop()?;
-        fs::remove_dir_all(&self.work).context("removing this run's files")?;
-        Ok(all)
+        session.end()?;
+        Ok(records)
     }
 
-    fn load(&mut self, command: &str, namesrv: &str, servers: [u32; 2]) -> Result<Figures> {
-        let [broker, _] = servers;
-        let servers_cpu =
-            || -> Result<f64> { servers.iter().map(|server| usage::cpu_seconds(*server)).sum() };
-        let begun = Instant::now();
-        let machine = usage::machine_cpu_seconds()?;
-        let (before, ours) = (usage::cpu_seconds(broker)?, servers_cpu()?);
-        let children = usage::children_cpu_seconds()?;
-        let line = self.bench(command, namesrv)?;
-        let used = usage::cpu_seconds(broker)? - before;
-        let known = servers_cpu()? - ours + usage::children_cpu_seconds()? - children;
-        let machine = usage::machine_cpu_seconds()? - machine;
-        self.foreign.push((machine - known).max(0.0) / begun.elapsed().as_secs_f64());
-        let memory = usage::memory(broker)?;
-        let messages = ["messagesInAll", "receivedInAll", "received"];
-        let messages = messages.iter().find_map(|name| line[*name].as_f64());
-        let messages = messages.context("the bench does not say how many messages it had")?;
-        Ok(Figures {
-            cpu: used * 1e6 / messages.max(1.0),
-            memory: memory.own as f64 / 1024.0,
-            resident: memory.resident as f64 / 1024.0,
-            ..Figures::of_line(&line)?
-        })
+    /// A part that is measured once, with asynchronous flushes.
+    fn once(
+        &mut self,
+        part: &'static str,
+        topics: u32,
+        measure: impl Fn(&mut Session) -> Result<Vec<Record>>,
+    ) -> Result<()> {
+        self.begin(part)?;
+        for product in turn(1) {
+            let durability = "ASYNC_FLUSH";
+            if self.records.has(part, durability, session::name(product), 1) {
+                continue;
+            }
+            let (begun, machine) = (Instant::now(), usage::machine_cpu_seconds()?);
+            let mut session = Session::start(&self.settings, product, durability, topics)?;
+            let records = measure(&mut session)?;
+            session.end()?;
+            for record in &records {
+                println!("{record:?}");
+            }
+            let used = usage::machine_cpu_seconds()? - machine;
+            println!("{part}: {:.1} s, {used:.1} s of CPU", begun.elapsed().as_secs_f64());
+            self.records.add(records)?;
+        }
+        Ok(())
     }
 
-    /// Runs `ledgermq bench` and gives what it measured.
-    fn bench(&self, words: &str, namesrv: &str) -> Result<Value> {
-        let mut command = Command::new(&self.binary);
-        command.arg("bench").args(words.split_whitespace()).args(["--json", "-n", namesrv]);
-        if !words.starts_with("consume") {
-            command.args(["--warmup", "3s", "--duration", &format!("{}s", self.seconds)]);
+    /// Forgets what the file has of a part, and notes how it is measured now.
+    fn begin(&mut self, part: &str) -> Result<()> {
+        let resumed = self.arguments.resume && self.records.of(part).next().is_some();
+        if resumed {
+            return Ok(());
         }
-        let output = command.stdin(Stdio::null()).output();
-        let output = output.with_context(|| format!("starting {command:?}"))?;
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{command:?} ended with {}: {complaint}", output.status);
-        serde_json::from_slice(&output.stdout).with_context(|| format!("output of {command:?}"))
+        self.records.forget(part)?;
+        if part == "core" {
+            self.records.forget(page::MACHINE)?;
+        }
+        let text = format!("{part}: {}", self.about());
+        let others =
+            self.records.all().iter().filter(|one| {
+                one.part == page::ABOUT && !one.load.starts_with(&format!("{part}: "))
+            });
+        let others: Vec<Record> = others.cloned().collect();
+        self.records.forget(page::ABOUT)?;
+        self.records.add(others)?;
+        self.records.add(vec![machine_record(page::ABOUT, &text, 0, BTreeMap::new())])
+    }
+
+    fn about(&self) -> String {
+        format!(
+            "{}; {} rounds at most, {} s of warm-up and {} s measured a load.",
+            machine::about(),
+            self.arguments.rounds,
+            self.settings.warmup,
+            self.settings.seconds
+        )
+    }
+
+    /// What the machine alone can do.
+    fn machine(&mut self, round: u32) -> Result<()> {
+        if self.records.has(page::MACHINE, "", "", round) {
+            return Ok(());
+        }
+        let folder = self.settings.work.with_extension("disk");
+        let found = machine::bandwidth(&folder, BANDWIDTH)?;
+        println!("{found:?}");
+        let figures = BTreeMap::from([
+            ("loopback".to_owned(), found.loopback),
+            ("disk".to_owned(), found.disk),
+        ]);
+        self.records.add(vec![machine_record(page::MACHINE, "bandwidth", round, figures)])
     }
 }
 
-fn section(tables: &str, rounds: u32, seconds: u32, foreign: f64) -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let loads: String =
-        LOADS.iter().map(|(name, words)| format!("- {name}: `bench {words}`\n")).collect();
-    format!(
-        "    cargo xtask bench --compare apache --rounds {rounds} --seconds {seconds}\n\n\
-         {cores} cores, shared by broker, name server and load generator, all on 127.0.0.1; \
-         {rounds} rounds in which the\nbrokers take turns, each with an empty store; 3 s of warm-up \
-         and {seconds} s measured a load. Both brokers have the\nsame `flushDiskType`: with \
-         `SYNC_FLUSH` an answer means that the message is fsynced, with `ASYNC_FLUSH` that it\nis in \
-         the page cache. Apache's broker has its ordinary commit log and `{}`.\nCPU time is that of \
-         the broker, for each message of the whole run; memory is RssAnon + RssShmem of the\nbroker \
-         after the load. Other programs used {:.1} % of one core in the median run.\n\n{loads}\n{tables}",
-        JVM.join(" "),
-        foreign * 100.0
-    )
+fn machine_record(part: &str, load: &str, round: u32, figures: BTreeMap<String, f64>) -> Record {
+    Record {
+        part: part.to_owned(),
+        load: load.to_owned(),
+        durability: String::new(),
+        product: String::new(),
+        round,
+        foreign: 0.0,
+        figures,
+    }
 }
 
-fn write(section: &str) -> Result<()> {
-    let root =
-        folder::sources().ancestors().nth(2).context("tests/interop lies in the workspace")?;
-    let path: &Path = &root.join("docs").join("performance.md");
-    let document = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let document = replace_section(&document, HEADING, section);
-    let mut file = fs::File::create(path).with_context(|| path.display().to_string())?;
-    file.write_all(document.as_bytes()).with_context(|| path.display().to_string())?;
+/// Who is first takes turns, so that neither always meets the warmer machine.
+fn turn(round: u32) -> [Product; 2] {
+    let (apache, ours) = (Product::Apache(APACHE), Product::Ours);
+    if round % 2 == 1 { [apache, ours] } else { [ours, apache] }
+}
+
+/// Writes the pictures and the section of the page.
+fn write_page(docs: &Path, records: &Records) -> Result<()> {
+    let core = rows(records.of("core"));
+    let mut plots = Vec::new();
+    for durability in ["ASYNC_FLUSH", "SYNC_FLUSH"] {
+        let here: Vec<&Row<'_>> = core.iter().filter(|row| row.durability == durability).collect();
+        for chart in plot::CHARTS {
+            if let Some(svg) = plot::svg(chart, durability, &here)? {
+                let name = format!("{}-{}.svg", chart.file, durability.to_ascii_lowercase());
+                let folder = docs.join("performance");
+                fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+                write(&folder.join(&name), &svg)?;
+                plots.push((
+                    format!("{}, {durability}", chart.title),
+                    format!("performance/{name}"),
+                ));
+            }
+        }
+    }
+    let path = docs.join("performance.md");
+    let document = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    write(&path, &replace_section(&document, HEADING, &page::section(records, &plots)))?;
     println!("wrote {}", path.display());
     Ok(())
 }
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let mut file = fs::File::create(path).with_context(|| path.display().to_string())?;
+    file.write_all(text.as_bytes()).with_context(|| path.display().to_string())
+}
+
+const HEADING: &str = "## Beside Apache RocketMQ 5.5.0";
+/// Queues of the part `idle`.
+const QUEUES: u32 = 10_000;
+/// Time of each measurement of a bandwidth.
+const BANDWIDTH: Duration = Duration::from_secs(2);

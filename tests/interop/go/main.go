@@ -404,6 +404,10 @@ var cases = []struct {
 func main() {
 	rlog.SetLogLevel("error")
 	rlog.SetOutputPath(os.DevNull)
+	if len(os.Args) > 1 && os.Args[1] == "failover" {
+		failoverLoad(os.Args[2:])
+		return
+	}
 	pass, fail := 0, 0
 	var mu sync.Mutex
 	sem := make(chan struct{}, 4)

@@ -1,9 +1,11 @@
 // Writes messages and keeps a ledger of those that were acknowledged; compares a ledger with what
 // a broker holds; consumes. All by the official client.
 // env: NAMESRV_ADDR
-//   produce TOPIC LEDGER COUNT THREADS   until COUNT are acknowledged or 100 sends in a row failed
-//   verify TOPIC LEDGER keys|ids         every entry of the ledger at its queue offset, byte-equal;
-//                                        a sample of them by key and id, or by id alone
+//   produce TOPIC LEDGER COUNT THREADS [PAUSE]   until COUNT are acknowledged or none was for a
+//                                        minute; PAUSE milliseconds between two sends of a thread
+//   verify TOPIC LEDGER keys|ids|moved   every entry of the ledger at its queue offset, byte-equal;
+//                                        a sample of them by key and id, or by id alone, or by key
+//                                        and the id that the stored message has now
 //   consume TOPIC GROUP COUNT            by a push consumer; then waits whether more come
 // A line of a ledger: sequence number, queue id, queue offset, message id by offset.
 import java.io.*;
@@ -23,6 +25,9 @@ public class Ledger {
   /** Entries whose key is looked up and whose message id is resolved: one in so many. */
   static final int SAMPLE = 97;
 
+  /** Nanoseconds without an acknowledgement after which a producer gives up. */
+  static final long PATIENCE = 60_000_000_000L;
+
   record Entry(long sequence, int queue, long offset, String id) {}
 
   /** The body is made from the sequence number, so that a ledger need not hold it. */
@@ -38,23 +43,28 @@ public class Ledger {
     producer.setNamesrvAddr(NAME_SERVER);
     producer.setRetryTimesWhenSendFailed(retries);
     producer.setSendMsgTimeout(10_000);
+    producer.setPollNameServerInterval(1000);
     producer.setCompressMsgBodyOverHowmuch(1 << 20);
     producer.start();
     return producer;
   }
 
-  static void produce(String topic, Path ledger, int count, int threads) throws Exception {
+  static void produce(String topic, Path ledger, int count, int threads, long pause)
+      throws Exception {
     DefaultMQProducer producer = producer(0);
     AtomicLong next = new AtomicLong(Files.exists(ledger) ? read(ledger).size() * 2L : 0);
     AtomicInteger acknowledged = new AtomicInteger();
     AtomicInteger failuresInRow = new AtomicInteger();
+    // A broker that takes over or registers refuses at once: many refusals are no long time.
+    AtomicLong lastAcknowledged = new AtomicLong(System.nanoTime());
     ExecutorService pool = Executors.newFixedThreadPool(threads);
     try (BufferedWriter out =
         Files.newBufferedWriter(ledger, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {
       for (int i = 0; i < threads; i++) {
         pool.submit(
             () -> {
-              while (acknowledged.get() < count && failuresInRow.get() < 100) {
+              while (acknowledged.get() < count
+                  && System.nanoTime() - lastAcknowledged.get() < PATIENCE) {
                 long sequence = next.getAndIncrement();
                 Message message = new Message(topic, "T" + sequence % 3, body(sequence));
                 message.setKeys("key-" + sequence);
@@ -73,9 +83,12 @@ public class Ledger {
                   }
                   acknowledged.incrementAndGet();
                   failuresInRow.set(0);
+                  lastAcknowledged.set(System.nanoTime());
+                  Thread.sleep(pause);
                 } catch (Exception failed) {
                   if (failuresInRow.incrementAndGet() == 1) System.out.println(failed);
-                  Thread.sleep(10);
+                  System.out.println("failed " + System.currentTimeMillis());
+                  Thread.sleep(50);
                 }
               }
               return null;
@@ -104,7 +117,8 @@ public class Ledger {
     return entries;
   }
 
-  static void verify(String topic, Path ledger, boolean byKey) throws Exception {
+  static void verify(String topic, Path ledger, String mode) throws Exception {
+    boolean byKey = !mode.equals("ids");
     List<Entry> entries = read(ledger);
     DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("ledger_reader");
     consumer.setNamesrvAddr(NAME_SERVER);
@@ -134,7 +148,12 @@ public class Ledger {
       } else if (!("key-" + entry.sequence).equals(message.getKeys())) {
         faults += fault("another key: " + entry + " has " + message.getKeys());
       }
-      if (at++ % SAMPLE == 0) faults += lookUp(producer, topic, entry, byKey);
+      if (at++ % SAMPLE != 0) continue;
+      Entry wanted = entry;
+      if (mode.equals("moved") && message instanceof MessageClientExt client) {
+        wanted = new Entry(entry.sequence, entry.queue, entry.offset, client.getOffsetMsgId());
+      }
+      faults += lookUp(producer, topic, wanted, byKey);
     }
     int sum = stored.values().stream().mapToInt(Map::size).sum();
     consumer.shutdown();
@@ -197,6 +216,7 @@ public class Ledger {
 
   static void consume(String topic, String group, int count) throws Exception {
     AtomicInteger got = new AtomicInteger();
+    ConcurrentMap<Integer, Long> first = new ConcurrentSkipListMap<>();
     DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
     consumer.setNamesrvAddr(NAME_SERVER);
     consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -205,6 +225,9 @@ public class Ledger {
         (MessageListenerConcurrently)
             (messages, context) -> {
               got.addAndGet(messages.size());
+              for (MessageExt message : messages) {
+                first.merge(message.getQueueId(), message.getQueueOffset(), Math::min);
+              }
               return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
     consumer.start();
@@ -212,7 +235,8 @@ public class Ledger {
     while (got.get() < count && System.nanoTime() < end) Thread.sleep(20);
     Thread.sleep(2000);
     consumer.shutdown();
-    System.out.println("consumed " + got.get());
+    System.out.println("first offsets of each queue " + first);
+    System.out.println("consumed " + got.get() + " of " + count);
     System.exit(got.get() == count ? 0 : 1);
   }
 
@@ -220,8 +244,12 @@ public class Ledger {
     switch (args[0]) {
       case "produce" ->
           produce(
-              args[1], Paths.get(args[2]), Integer.parseInt(args[3]), Integer.parseInt(args[4]));
-      case "verify" -> verify(args[1], Paths.get(args[2]), args[3].equals("keys"));
+              args[1],
+              Paths.get(args[2]),
+              Integer.parseInt(args[3]),
+              Integer.parseInt(args[4]),
+              args.length > 5 ? Long.parseLong(args[5]) : 0);
+      case "verify" -> verify(args[1], Paths.get(args[2]), args[3]);
       case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]));
       default -> throw new IllegalArgumentException(args[0]);
     }

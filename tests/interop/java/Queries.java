@@ -162,6 +162,8 @@ final class Queries extends Checks {
                       return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
                     }));
     await(40, "consumer warm", () -> w.get() >= 1);
+    // 4.9 tells brokers of itself a second after its start: before, none can bring it a reply.
+    p.getDefaultMQProducerImpl().getmQClientFactory().sendHeartbeatToAllBrokerWithLock();
     Message r;
     long t0 = System.currentTimeMillis();
     try {

@@ -1,56 +1,69 @@
-//! Figures of two brokers under the same loads, and the table of their ratios.
+//! Apache's broker and ours under the same loads: what is measured, the records of it, and the page
+//! that is made of them.
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use std::fmt::Write as _;
 
-/// What one load on one broker cost.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figures {
-    /// Messages a second.
-    pub rate: f64,
-    /// Latency in milliseconds that 99 of 100 requests or messages did not exceed.
-    pub p99: f64,
-    /// Microseconds of the broker's processor time for each message.
-    pub cpu: f64,
-    /// MiB of RssAnon and RssShmem of the broker, right after the load.
-    pub memory: f64,
-    /// MiB of VmRSS of the broker.
-    pub resident: f64,
-    /// Failed requests.
-    pub failed: f64,
-}
+pub mod big;
+pub mod dledger;
+pub mod idle;
+pub mod loads;
+pub mod machine;
+pub mod page;
+pub mod plot;
+pub mod reach;
+pub mod record;
+pub mod session;
 
-impl Figures {
-    /// The figures that `ledgermq bench --json` measured itself; the others are 0.
-    ///
-    /// # Errors
-    /// Where one is missing.
-    pub fn of_line(line: &Value) -> Result<Self> {
-        let number = |value: &Value, name: &str| {
-            value.as_f64().with_context(|| format!("{name} is missing in {line}"))
-        };
-        Ok(Self {
-            rate: number(&line["messagesPerSecond"], "messagesPerSecond")?,
-            p99: number(&line["latencyMs"]["p99"], "latencyMs.p99")?,
-            failed: number(&line["failed"], "failed")?,
-            cpu: 0.0,
-            memory: 0.0,
-            resident: 0.0,
-        })
-    }
-}
+use record::Record;
 
-type Figure = fn(&Figures) -> f64;
+/// Share of one processor that others may use while a figure is measured that is to be believed.
+pub const FOREIGN_MAX: f64 = 0.05;
 
-/// One load with the figures of both brokers, a pair for each round.
+/// One load with the records of both brokers, a pair for each round.
 #[derive(Debug)]
-pub struct Row {
+pub struct Row<'a> {
     /// Durability of the brokers.
-    pub durability: &'static str,
+    pub durability: &'a str,
     /// The load.
-    pub load: &'static str,
-    /// Apache's and ours.
-    pub rounds: Vec<(Figures, Figures)>,
+    pub load: &'a str,
+    /// Apache's and ours; those of quiet rounds, if there is one.
+    pub rounds: Vec<(&'a Record, &'a Record)>,
+    /// Whether others used the machine in all rounds.
+    pub busy: bool,
+}
+
+/// Pairs records of one part by durability, load and round, in the order of the records.
+#[must_use]
+pub fn rows<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    for ours in records.clone().filter(|record| record.product == "ledgermq") {
+        let apache = records.clone().find(|record| {
+            record.product == "apache"
+                && record.durability == ours.durability
+                && record.load == ours.load
+                && record.round == ours.round
+        });
+        let Some(apache) = apache else { continue };
+        let same = |row: &&mut Row<'_>| row.durability == ours.durability && row.load == ours.load;
+        match rows.iter_mut().find(same) {
+            Some(row) => row.rounds.push((apache, ours)),
+            None => rows.push(Row {
+                durability: &ours.durability,
+                load: &ours.load,
+                rounds: vec![(apache, ours)],
+                busy: false,
+            }),
+        }
+    }
+    for row in &mut rows {
+        let quiet =
+            |(apache, ours): &(&Record, &Record)| apache.foreign.max(ours.foreign) <= FOREIGN_MAX;
+        row.busy = !row.rounds.iter().any(quiet);
+        if !row.busy {
+            row.rounds.retain(quiet);
+        }
+    }
+    rows
 }
 
 /// Median of some numbers.
@@ -63,42 +76,66 @@ pub fn median(numbers: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// The table: for each load a line with the ratios ours / Apache, median and range of the rounds,
-/// and below it the medians themselves.
+/// Median of a figure of one product in a row.
 #[must_use]
-pub fn tables(rows: &[Row]) -> String {
-    let columns: [(&str, Figure); 5] = [
-        ("msg/s", |figures| figures.rate),
-        ("p99", |figures| figures.p99),
-        ("CPU a message", |figures| figures.cpu),
-        ("memory", |figures| figures.memory),
-        ("VmRSS", |figures| figures.resident),
-    ];
+pub fn figure(row: &Row<'_>, is_ours: bool, name: &str) -> Option<f64> {
+    let of = |(apache, ours): &(&Record, &Record)| {
+        if is_ours { ours.figure(name) } else { apache.figure(name) }
+    };
+    median(&row.rounds.iter().filter_map(of).collect::<Vec<_>>())
+}
+
+/// Ratios ours / Apache of a figure, round by round.
+#[must_use]
+pub fn ratios(row: &Row<'_>, name: &str) -> Vec<f64> {
+    let of = |(apache, ours): &(&Record, &Record)| Some(ours.figure(name)? / apache.figure(name)?);
+    row.rounds.iter().filter_map(of).filter(|ratio| ratio.is_finite()).collect()
+}
+
+/// Figures of a load that tables show, with the heads of their columns.
+const COLUMNS: [(&str, &str, &str); 5] = [
+    ("rate", "msg/s", "msg/s"),
+    ("p99", "p99", "p99 ms"),
+    ("cpu", "CPU a message", "CPU us a message"),
+    ("memory", "memory", "memory MiB"),
+    ("resident", "VmRSS", "VmRSS MiB"),
+];
+
+/// The tables of a part: for each load a line with the ratios ours / Apache, median and range of
+/// the rounds, and below it the medians themselves.
+#[must_use]
+pub fn tables(rows: &[Row<'_>]) -> String {
     let mut text = String::from("Ratio LedgerMQ / Apache, median (lowest to highest round):\n\n");
     text += "| flushDiskType | load |";
-    for (name, _) in columns {
-        write_to(&mut text, format_args!(" {name} |"));
+    for (_, head, _) in COLUMNS {
+        write_to(&mut text, format_args!(" {head} |"));
     }
     text += "\n|---|---|---:|---:|---:|---:|---:|\n";
     for row in rows {
-        write_to(&mut text, format_args!("| {} | {} |", row.durability, row.load));
-        for (_, figure) in columns {
-            write_to(&mut text, format_args!(" {} |", ratio(&row.rounds, figure)));
+        write_to(&mut text, format_args!("| {} | {} |", row.durability, label(row)));
+        for (name, _, _) in COLUMNS {
+            write_to(&mut text, format_args!(" {} |", ratio(&ratios(row, name))));
         }
         text.push('\n');
     }
-    text += "\nMedians, Apache / LedgerMQ:\n\n";
-    text += "| flushDiskType | load | msg/s | p99 ms | CPU us a message | memory MiB | VmRSS MiB | failed requests |\n";
-    text += "|---|---|---:|---:|---:|---:|---:|---:|\n";
+    text += "\nMedians, Apache / LedgerMQ:\n\n| flushDiskType | load |";
+    for (_, _, head) in COLUMNS {
+        write_to(&mut text, format_args!(" {head} |"));
+    }
+    text += " failed requests |\n|---|---|---:|---:|---:|---:|---:|---:|\n";
     for row in rows {
-        write_to(&mut text, format_args!("| {} | {} |", row.durability, row.load));
-        for (_, figure) in columns {
-            write_to(&mut text, format_args!(" {} |", pair(&row.rounds, figure)));
+        write_to(&mut text, format_args!("| {} | {} |", row.durability, label(row)));
+        for name in COLUMNS.map(|(name, _, _)| name).into_iter().chain(["failed"]) {
+            write_to(&mut text, format_args!(" {} |", pair(row, name)));
         }
-        let failed = pair(&row.rounds, |figures| figures.failed);
-        write_to(&mut text, format_args!(" {failed} |\n"));
+        text.push('\n');
     }
     text
+}
+
+/// Name of a load; a star stands behind what was never measured on a quiet machine.
+fn label(row: &Row<'_>) -> String {
+    format!("{}{}", row.load, if row.busy { " \\*" } else { "" })
 }
 
 /// `document` with the section under `heading` replaced by `body`, or added at its end.
@@ -126,41 +163,63 @@ pub fn replace_section(document: &str, heading: &str, body: &str) -> String {
     kept.trim_end().to_owned() + "\n"
 }
 
-fn ratio(rounds: &[(Figures, Figures)], figure: Figure) -> String {
-    let ratios: Vec<f64> = rounds
-        .iter()
-        .map(|(apache, ours)| figure(ours) / figure(apache))
-        .filter(|ratio| ratio.is_finite())
-        .collect();
+/// Median and range of ratios.
+fn ratio(ratios: &[f64]) -> String {
     let lowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = ratios.iter().copied().fold(0.0, f64::max);
-    match median(&ratios) {
+    match median(ratios) {
         Some(median) => format!("{median:.2} ({lowest:.2} to {highest:.2})"),
         None => "-".to_owned(),
     }
 }
 
-fn pair(rounds: &[(Figures, Figures)], figure: Figure) -> String {
-    let of = |numbers: Vec<f64>| match median(&numbers) {
-        Some(number) if number >= 100.0 => format!("{number:.0}"),
-        Some(number) => format!("{number:.1}"),
-        None => "-".to_owned(),
-    };
-    let apache = of(rounds.iter().map(|(apache, _)| figure(apache)).collect());
-    let ours = of(rounds.iter().map(|(_, ours)| figure(ours)).collect());
-    format!("{apache} / {ours}")
+/// Medians of both brokers.
+fn pair(row: &Row<'_>, name: &str) -> String {
+    format!("{} / {}", number(figure(row, false, name)), number(figure(row, true, name)))
 }
 
+/// A number with as many digits as it deserves.
+fn number(number: Option<f64>) -> String {
+    match number {
+        Some(number) if number >= 100.0 => format!("{number:.0}"),
+        Some(number) if number >= 10.0 || number == 0.0 => format!("{number:.1}"),
+        Some(number) => format!("{number:.2}"),
+        None => "-".to_owned(),
+    }
+}
+
+/// Writing to a `String` cannot fail.
 fn write_to(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    *text += &arguments.to_string();
+    if text.write_fmt(arguments).is_err() {
+        debug_assert!(false, "a String takes every text");
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
-    fn figures(rate: f64) -> Figures {
-        Figures { rate, p99: 2.0, cpu: 10.0, memory: 100.0, resident: 200.0, failed: 0.0 }
+    pub(super) fn record(product: &str, load: &str, round: u32, rate: f64) -> Record {
+        let figures = [
+            ("rate", rate),
+            ("p99", 2.0),
+            ("p50", 1.0),
+            ("cpu", 10.0),
+            ("memory", 100.0),
+            ("resident", 200.0),
+            ("failed", 0.0),
+        ];
+        Record {
+            part: "core".to_owned(),
+            load: load.to_owned(),
+            durability: "SYNC_FLUSH".to_owned(),
+            product: product.to_owned(),
+            round,
+            foreign: 0.0,
+            figures: figures.map(|(name, value)| (name.to_owned(), value)).into(),
+        }
     }
 
     #[test]
@@ -172,17 +231,47 @@ mod tests {
 
     #[test]
     fn ratios_are_made_round_by_round() {
-        let rounds = [(100.0, 300.0), (200.0, 400.0), (100.0, 400.0)];
-        let rounds = rounds.map(|(apache, ours)| (figures(apache), figures(ours))).to_vec();
-        let text = tables(&[Row { durability: "SYNC_FLUSH", load: "x", rounds }]);
+        let mut records = Vec::new();
+        for (round, apache, ours) in [(1, 100.0, 300.0), (2, 200.0, 400.0), (3, 100.0, 400.0)] {
+            records.push(record("apache", "x", round, apache));
+            records.push(record("ledgermq", "x", round, ours));
+        }
+        // A round of which one half is missing yet.
+        records.push(record("ledgermq", "x", 4, 1.0));
+        let text = tables(&rows(records.iter()));
         assert!(
             text.contains("| SYNC_FLUSH | x | 3.00 (2.00 to 4.00) | 1.00 (1.00 to 1.00) |"),
             "{text}"
         );
         assert!(
-            text.contains("| SYNC_FLUSH | x | 100 / 400 | 2.0 / 2.0 | 10.0 / 10.0 |"),
+            text.contains("| SYNC_FLUSH | x | 100 / 400 | 2.00 / 2.00 | 10.0 / 10.0 |"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn rounds_in_which_others_worked_count_only_where_there_are_no_others() {
+        let mut records = [
+            record("apache", "x", 1, 100.0),
+            record("ledgermq", "x", 1, 300.0),
+            record("apache", "x", 2, 100.0),
+            record("ledgermq", "x", 2, 900.0),
+        ];
+        records[3].foreign = 0.5;
+        let text = tables(&rows(records.iter()));
+        assert!(text.contains("| x | 3.00 (3.00 to 3.00) |"), "{text}");
+        records[0].foreign = 0.5;
+        let text = tables(&rows(records.iter()));
+        assert!(text.contains("| x \\* | 6.00 (3.00 to 9.00) |"), "{text}");
+    }
+
+    #[test]
+    fn a_figure_that_was_not_measured_is_a_dash() {
+        let mut records = [record("apache", "x", 1, 100.0), record("ledgermq", "x", 1, 300.0)];
+        records[0].figures = BTreeMap::new();
+        let text = tables(&rows(records.iter()));
+        assert!(text.contains("| SYNC_FLUSH | x | - | - |"), "{text}");
+        assert!(text.contains("| SYNC_FLUSH | x | - / 300 |"), "{text}");
     }
 
     #[test]
@@ -193,16 +282,5 @@ mod tests {
         let added = replace_section(document, "## C", "new\n");
         assert_eq!(added, "# P\n\n## A\n\none\n\n## B\n\ntwo\n\n## C\n\nnew\n");
         assert_eq!(replace_section(&added, "## C", "new\n"), added);
-    }
-
-    #[test]
-    fn a_line_of_a_bench_without_a_figure_is_refused() {
-        let line = serde_json::json!({
-            "messagesPerSecond": 5.0, "latencyMs": { "p99": 1.5 }, "failed": 2,
-        });
-        let figures = Figures::of_line(&line).unwrap();
-        assert_eq!((figures.rate, figures.p99, figures.failed), (5.0, 1.5, 2.0));
-        let error = Figures::of_line(&serde_json::json!({ "failed": 0 })).unwrap_err();
-        assert!(error.to_string().contains("messagesPerSecond"), "{error}");
     }
 }

@@ -25,6 +25,8 @@ pub enum LookUp {
     /// By message id alone: after kill -9 the Java broker loses and doubles entries of its key
     /// index.
     Ids,
+    /// By key, and by the message id that the stored message has now: a copy has other ids.
+    MovedIds,
 }
 
 /// The ledger of one topic.
@@ -64,9 +66,18 @@ impl Ledger {
     /// # Errors
     /// Where the process cannot be started.
     pub fn start_producing(&self, name_server: &str, count: u32) -> Result<Process> {
+        self.start_pacing(name_server, count, Duration::ZERO)
+    }
+
+    /// As [`Ledger::start_producing`], by eight threads that pause after each message. Its output has a
+    /// line `failed MILLIS` for each send that failed, with the time since 1970.
+    ///
+    /// # Errors
+    /// Where the process cannot be started.
+    pub fn start_pacing(&self, name_server: &str, count: u32, pause: Duration) -> Result<Process> {
         let mut command = self.command(name_server);
         command.args(["produce", &self.topic]).arg(self.path());
-        command.args([&count.to_string(), "8"]);
+        command.args([&count.to_string(), "8", &pause.as_millis().to_string()]);
         Process::start("producer", &mut command, &self.folder)
     }
 
@@ -100,6 +111,7 @@ impl Ledger {
         command.arg(match look_up {
             LookUp::KeysAndIds => "keys",
             LookUp::Ids => "ids",
+            LookUp::MovedIds => "moved",
         });
         self.run("verifier", &mut command)
     }

@@ -8,15 +8,23 @@
 //!
 //! The tests are ignored by plain `cargo test`, because they need a JDK, Maven and Go;
 //! `cargo xtask ci` runs them. See docs/testing.md.
+#![allow(clippy::disallowed_methods, reason = "this is no server: it starts processes")]
 #![expect(clippy::print_stdout, reason = "tests report on standard output")]
 
+pub mod answers;
+pub mod appender;
 pub mod comparison;
+pub mod copies;
 pub mod folder;
+pub mod group;
 pub mod ledger;
 pub mod libraries;
+pub mod log_files;
+pub mod mixed;
 pub mod node;
 pub mod process;
 pub mod question;
+pub mod records;
 pub mod suite;
 pub mod toolchain;
 pub mod usage;

@@ -57,6 +57,21 @@ pub fn compile(name: &str, sources: &[&str], class_path: &str) -> Result<String>
     Ok(whole)
 }
 
+/// The command of a server of Java's DLedger library, which `rocketmq-broker` brings; what is missing
+/// are its arguments.
+///
+/// # Errors
+/// Where Maven or the compiler fails.
+pub fn dledger_server(version: &str) -> Result<Command> {
+    let class_path = class_path("rocketmq-broker", version)?;
+    let class_path = compile("dledger-server", &["DledgerServer.java"], &class_path)?;
+    let mut command = Command::new("java");
+    command.args(OPENS).args(["-server", "-Xms1g", "-Xmx1g"]);
+    command.arg(format!("-Duser.home={}", std::env::temp_dir().display()));
+    command.args(["-Djava.net.preferIPv4Stack=true", "-cp", &class_path, "DledgerServer"]);
+    Ok(command)
+}
+
 /// Builds the Go program in `go/` and returns its path.
 ///
 /// # Errors

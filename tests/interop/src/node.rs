@@ -134,6 +134,9 @@ impl BrokerOptions {
         let on = ["autoCreateTopicEnable", "autoCreateSubscriptionGroup", "enablePropertyFilter"];
         let also = ["traceTopicEnable", "recallMessageEnable", "enableLmq", "enableMultiDispatch"];
         let mut keys: Vec<_> = on.into_iter().chain(also).map(|key| (key, "true".into())).collect();
+        // The disk that the tests run on may be nearly full.
+        keys.push(("diskSpaceWarningLevelRatio", "99".into()));
+        keys.push(("cleanFileForciblyEnable", "false".into()));
         // The transaction case waits for checks.
         keys.push(("transactionTimeOut", "3000".into()));
         keys.push(("transactionCheckInterval", "3000".into()));
@@ -203,20 +206,7 @@ impl Broker {
         options: &BrokerOptions,
         name_server: &NameServer,
     ) -> Result<Self> {
-        let conf = write(folder, "broker.conf", &options.text(&name_server.address()))?;
-        let mut command = match product {
-            Product::Ours => {
-                let mut command = Command::new(libraries::ledgermq()?);
-                command.args(["broker", "-c"]).arg(&conf);
-                command
-            }
-            Product::Apache(version) => {
-                let main = "org.apache.rocketmq.broker.BrokerStartup";
-                let jvm = options.jvm;
-                let program = Program { artifact: "rocketmq-broker", version, main, jvm };
-                java_server(&program, folder, &conf)?
-            }
-        };
+        let mut command = broker_command(product, folder, options, &name_server.address())?;
         let mut process = Process::start("broker", &mut command, folder)?;
         let port = options.port;
         process.ready(READY, || name_server.lists_master(port) && answers(port))?;
@@ -253,6 +243,14 @@ impl Standalone {
         command.arg("--broker-listen").arg(format!("127.0.0.1:{port}"));
         command.arg("--namesrv-listen").arg(format!("127.0.0.1:{name_server_port}"));
         command.args(["--http-listen", "127.0.0.1:0"]);
+        for key in [
+            "enableLmq=true",
+            "enableMultiDispatch=true",
+            "transactionTimeOut=3000",
+            "transactionCheckInterval=3000",
+        ] {
+            command.args(["--set", key]);
+        }
         let mut process = Process::start("standalone", &mut command, folder)?;
         process.ready(READY, || answers(port) && answers_cluster(name_server_port))?;
         Ok(Self { process, port, name_server_port })
@@ -266,6 +264,48 @@ fn answers(port: u16) -> bool {
 fn answers_cluster(port: u16) -> bool {
     let listed = |answer: Answer| answer.code == 0 && answer.body.contains("broker-a");
     question::ask(port, CLUSTER_INFO, &json!({})).is_ok_and(listed)
+}
+
+/// The command that starts a broker of either product with its files in `folder`.
+///
+/// # Errors
+/// Where the program cannot be fetched, or its configuration not written.
+pub fn broker_command(
+    product: Product,
+    folder: &Path,
+    options: &BrokerOptions,
+    name_server: &str,
+) -> Result<Command> {
+    let conf = write(folder, "broker.conf", &options.text(name_server))?;
+    Ok(match product {
+        Product::Ours => {
+            let mut command = Command::new(libraries::ledgermq()?);
+            command.args(["broker", "-c"]).arg(&conf).args(["--http-listen", "off"]);
+            command
+        }
+        Product::Apache(version) => apache_broker(version, options.jvm, folder, &conf)?,
+    })
+}
+
+/// The command that starts a Java broker with its files in `folder`. A key that `options.keys` name
+/// again is theirs.
+///
+/// # Errors
+/// Where it cannot be fetched, or its configuration not written.
+pub fn java_broker(
+    version: &'static str,
+    folder: &Path,
+    options: &BrokerOptions,
+    name_server: &str,
+) -> Result<Command> {
+    let conf = write(folder, "broker.conf", &options.text(name_server))?;
+    apache_broker(version, options.jvm, folder, &conf)
+}
+
+fn apache_broker(version: &str, jvm: &[&str], folder: &Path, conf: &Path) -> Result<Command> {
+    let main = "org.apache.rocketmq.broker.BrokerStartup";
+    let program = Program { artifact: "rocketmq-broker", version, main, jvm };
+    java_server(&program, folder, conf)
 }
 
 /// A server of Apache's.

@@ -56,6 +56,17 @@ impl Process {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// Says whether it goes on.
+    ///
+    /// # Errors
+    /// Where it has ended.
+    pub fn lives(&mut self) -> Result<()> {
+        match self.child.try_wait().context("looking at a process")? {
+            Some(status) => bail!("{} ended with {status}", self.name),
+            None => Ok(()),
+        }
+    }
+
     /// Waits until `ready` holds, as long as the process lives and `limit` is not over.
     ///
     /// # Errors
@@ -100,10 +111,30 @@ impl Process {
         if let Some(status) = self.child.try_wait().context("looking at a process")? {
             bail!("{} had already ended with {status}", self.name);
         }
+        self.signal(Signal::TERM)?;
+        self.wait(GRACE)
+    }
+
+    /// Halts it with SIGSTOP: it does nothing more, and its connections stay open.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn halt(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on with SIGCONT.
+    ///
+    /// # Errors
+    /// Where the system refuses.
+    pub fn go_on(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.context("the process id is out of range")?;
-        kill_process(pid, Signal::TERM).with_context(|| format!("stopping {}", self.name))?;
-        self.wait(GRACE)
+        kill_process(pid, signal).with_context(|| format!("signal {signal:?} to {}", self.name))
     }
 
     /// Ends it with SIGKILL.

@@ -31,19 +31,26 @@ pub struct Answer {
 /// # Errors
 /// Where it does not answer, or not in this protocol.
 pub fn ask(port: u16, code: i32, fields: &Value) -> Result<Answer> {
-    let head = json!({
-        "code": code, "language": "JAVA", "version": 513, "opaque": 1, "flag": 0,
-        "extFields": fields, "serializeTypeCurrentRPC": "JSON",
-    });
-    let head = head.to_string().into_bytes();
-    let length = u32::try_from(head.len()).context("header is too long")?;
-    let mut frame = Vec::from((length + 4).to_be_bytes());
-    frame.extend(length.to_be_bytes());
-    frame.extend(head);
     let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let mut socket = TcpStream::connect_timeout(&address, TIMEOUT).context("connecting")?;
+    let socket = TcpStream::connect_timeout(&address, TIMEOUT).context("connecting")?;
     socket.set_read_timeout(Some(TIMEOUT)).context("setting a time-out")?;
-    socket.write_all(&frame).context("sending")?;
+    write(&socket, code, 1, fields)?;
+    read(&socket)
+}
+
+/// Writes a request.
+///
+/// # Errors
+/// Where the connection is gone.
+pub fn write(mut socket: &TcpStream, code: i32, opaque: i64, fields: &Value) -> Result<()> {
+    socket.write_all(&frame(code, opaque, fields)?).context("sending")
+}
+
+/// Reads an answer.
+///
+/// # Errors
+/// Where none comes in time, or none of this protocol.
+pub fn read(mut socket: &TcpStream) -> Result<Answer> {
     let mut length = [0; 4];
     socket.read_exact(&mut length).context("reading the length of the answer")?;
     let length = u32::from_be_bytes(length) as usize;
@@ -51,6 +58,23 @@ pub fn ask(port: u16, code: i32, fields: &Value) -> Result<Answer> {
     let mut answer = vec![0; length];
     socket.read_exact(&mut answer).context("reading the answer")?;
     parse(&answer)
+}
+
+/// The bytes of a request without a body.
+///
+/// # Errors
+/// Where the header is too long.
+pub fn frame(code: i32, opaque: i64, fields: &Value) -> Result<Vec<u8>> {
+    let head = json!({
+        "code": code, "language": "JAVA", "version": 513, "opaque": opaque, "flag": 0,
+        "extFields": fields, "serializeTypeCurrentRPC": "JSON",
+    });
+    let head = head.to_string().into_bytes();
+    let length = u32::try_from(head.len()).context("header is too long")?;
+    let mut frame = Vec::from((length + 4).to_be_bytes());
+    frame.extend(length.to_be_bytes());
+    frame.extend(head);
+    Ok(frame)
 }
 
 fn parse(answer: &[u8]) -> Result<Answer> {

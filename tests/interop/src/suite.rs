@@ -86,6 +86,22 @@ impl Suite {
         self
     }
 
+    /// With these flags for the JVM.
+    #[must_use]
+    pub fn with_properties(mut self, properties: &[String]) -> Self {
+        if !properties.is_empty() {
+            self.command.env("JAVA_TOOL_OPTIONS", properties.join(" "));
+        }
+        self
+    }
+
+    /// With little time for each case: for those that must fail.
+    #[must_use]
+    pub fn quick(mut self) -> Self {
+        self.command.env("CASE_TIMEOUT_S", "15");
+        self
+    }
+
     /// Runs the suite with its files in `folder` against `address`. `LEDGERMQ_INTEROP_CASES` may
     /// name the cases to run, parted by commas.
     ///
@@ -118,7 +134,9 @@ impl Suite {
     }
 }
 
-pub(crate) fn java(class_path: &str, main: &str) -> Command {
+/// The command of a Java program on this class path.
+#[must_use]
+pub fn java(class_path: &str, main: &str) -> Command {
     let mut command = Command::new("java");
     command.args(libraries::OPENS).args(["-Xmx512m", "-XX:TieredStopAtLevel=1"]);
     command.args(["-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]);

@@ -24,6 +24,23 @@ pub fn go() -> Result<bool> {
     all(&[("go", "version")])
 }
 
+/// Whether a process can be given an `/etc/hosts` of its own, which takes root; see [`java`].
+///
+/// # Errors
+/// In CI, that it cannot.
+pub fn own_names() -> Result<bool> {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "true"]).stdin(Stdio::null()).stderr(Stdio::null());
+    if command.status().is_ok_and(|status| status.success()) {
+        return Ok(true);
+    }
+    if env::var("CI").as_deref() == Ok("true") {
+        bail!("unshare --mount is refused, and CI=true: run it as root");
+    }
+    println!("skipped: unshare --mount is refused");
+    Ok(false)
+}
+
 fn all(tools: &[(&str, &str)]) -> Result<bool> {
     for (tool, question) in tools {
         if !answers(tool, question) {

@@ -1,10 +1,15 @@
 //! Goal: a store directory can be handed to a Java DLedger broker and back, at any time.
 //! Method: one directory and one ledger; brokers of both products take turns on it. Each first
-//! serves all that is in the ledger, then adds to it, and is stopped or killed.
+//! serves all that is in the ledger, then adds to it, and is stopped or killed. In between it may be
+//! copied to the form of a plain Java broker, and back.
+
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use interop::{
-    APACHE_STORE, folder,
+    APACHE, APACHE_STORE,
+    copies::{Copying, copy},
+    folder,
     ledger::{Ledger, LookUp},
     node::{Broker, BrokerOptions, NameServer, Product},
     toolchain,
@@ -72,4 +77,82 @@ fn java_opens_what_we_wrote_and_we_open_what_it_wrote() -> Result<()> {
 #[ignore = "needs a JDK and Maven: cargo xtask ci runs it"]
 fn so_they_do_after_kill_9() -> Result<()> {
     take_turns("stores-killed", &[(JAVA, End::Kill), (Product::Ours, End::Kill), (JAVA, End::Stop)])
+}
+
+/// Brokers take turns on one store, or on copies of it.
+struct Travels<'a> {
+    folder: &'a Path,
+    ledger: Ledger,
+    name_server: NameServer,
+    /// One port for all, as a message id names it.
+    options: BrokerOptions,
+    look_up: LookUp,
+    turn: u32,
+}
+
+impl<'a> Travels<'a> {
+    fn new(folder: &'a Path, topic: &str, look_up: LookUp) -> Result<Self> {
+        let name_server = NameServer::start(Product::Ours, &folder.join("namesrv"))?;
+        let ledger = Ledger::new(folder, topic)?;
+        let options = BrokerOptions::shared(folder, FILE_SIZE)?;
+        Ok(Self { folder, ledger, name_server, options, look_up, turn: 0 })
+    }
+
+    /// A broker of `product` serves what the ledger has, adds to it, and stops in order.
+    fn serve(&mut self, product: Product, store: &Path, dledger: bool) -> Result<()> {
+        self.turn += 1;
+        let options = BrokerOptions { store: store.to_path_buf(), dledger, ..self.options.clone() };
+        let home = self.folder.join(format!("broker-{}", self.turn));
+        let mut broker = Broker::start(product, &home, &options, &self.name_server)?;
+        let address = self.name_server.address();
+        if !self.ledger.is_empty()? {
+            self.ledger.verify(&address, self.look_up).context("what was there")?;
+        }
+        let before = self.ledger.len()?;
+        self.ledger.produce(&address, EACH / 2)?;
+        self.ledger.verify(&address, self.look_up).context("with what was added")?;
+        // Group and progress go along: only what was added comes.
+        let added = self.ledger.len()? - before;
+        self.ledger.consume(&address, "traveller", added).context("consumer progress")?;
+        broker.process.stop().map(drop)
+    }
+}
+
+#[test]
+#[ignore = "needs a JDK and Maven: cargo xtask ci runs it"]
+fn a_store_becomes_that_of_a_plain_java_broker_and_comes_back() -> Result<()> {
+    if !toolchain::java()? || Product::under_test()? != Product::Ours {
+        return Ok(());
+    }
+    folder::scenario("stores-copied", |folder| {
+        let mut travels = Travels::new(folder, "travels", LookUp::MovedIds)?;
+        let mut store = folder.join("store-0");
+        travels.serve(Product::Ours, &store, true).context("before any copy")?;
+        let plain = [Product::Apache(APACHE), Product::Apache(APACHE_STORE)];
+        for (round, java) in plain.into_iter().enumerate() {
+            let there = folder.join(format!("plain-{round}"));
+            copy(Copying::Export, &store, &there)?;
+            travels.serve(java, &there, false).with_context(|| format!("{java:?} on a copy"))?;
+            store = folder.join(format!("back-{round}"));
+            copy(Copying::Import, &there, &store)?;
+            let ours = travels.serve(Product::Ours, &store, true);
+            ours.with_context(|| format!("ours on a copy of {java:?}"))?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+#[ignore = "needs a JDK and Maven: cargo xtask ci runs it"]
+fn a_plain_java_store_goes_on_with_a_dledger_log_behind_its_own() -> Result<()> {
+    if !toolchain::java()? || Product::under_test()? != Product::Ours {
+        return Ok(());
+    }
+    folder::scenario("stores-divided", |folder| {
+        let mut travels = Travels::new(folder, "divided", LookUp::KeysAndIds)?;
+        let store = folder.join("store");
+        travels.serve(Product::Apache(APACHE), &store, false).context("a plain Java broker")?;
+        travels.serve(Product::Ours, &store, true).context("ours behind its log")?;
+        travels.serve(Product::Ours, &store, true).context("ours again")
+    })
 }
