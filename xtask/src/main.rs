@@ -1,6 +1,11 @@
-//! Development tasks: `cargo xtask ci`, `fix`, `tidy`, `docs`, `bench`.
+//! Development tasks: `cargo xtask ci`, `fix`, `tidy`, `docs`, `bench`, `sim`.
+#![allow(clippy::disallowed_methods, reason = "this is no server: it starts processes")]
 #![expect(clippy::print_stdout, reason = "a command line tool reports on its standard output")]
 
+mod excerpt;
+mod fuzz;
+mod instructions;
+mod simulate;
 mod stages;
 mod tidy;
 
@@ -42,26 +47,37 @@ enum Task {
     Tidy,
     /// Writes the documents that are derived from tables in the sources.
     Docs,
-    /// Measures our broker and another one in turn on this machine, by `ledgermq bench`, and writes
-    /// the ratios into docs/performance.md if nothing else was busy meanwhile.
+    /// Counts the instructions of a message by callgrind, and compares with what was recorded.
+    Instructions,
+    /// Runs seeds of the simulator and adds a line about them to docs/sim-runs.tsv.
+    Sim(simulate::Seeds),
+    /// Measures what a failover takes under each fault, and writes docs/failover.md and its picture.
+    Failover {
+        /// How much: `--kills N`, `--others N`, `--cuts N`, `--apache N`, `--dry-run`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+        options: Vec<String>,
+    },
+    /// Measures ours and another one in turn on this machine, and writes the figures to
+    /// docs/performance.jsonl or docs/dledger-performance.jsonl and the page made of them to
+    /// docs/performance.md.
     Bench {
-        /// The other broker.
+        /// The other one.
         #[arg(long)]
         compare: Peer,
-        /// Rounds; both brokers start anew in each.
-        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
-        rounds: u32,
-        /// Measured seconds of each load.
-        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
-        seconds: u32,
+        /// What is measured, and how: `--only PART`, `--quick`, `--resume`, `--page`, `--big`, and
+        /// more, which `-- --help` lists.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+        options: Vec<String>,
     },
 }
 
-/// A broker to compare with.
+/// What to compare with.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Peer {
     /// Apache RocketMQ 5.5.0, from Maven Central; needs a JDK and Maven.
     Apache,
+    /// A group of Java's DLedger 0.3.2, which Apache RocketMQ 5.5.0 brings, beside one of ours.
+    Dledger,
 }
 
 fn main() -> ExitCode {
@@ -87,7 +103,17 @@ fn run(task: Task) -> Result<()> {
         Task::Fix => fix(&root),
         Task::Tidy => tidy::run(&root),
         Task::Docs => docs(&root),
-        Task::Bench { compare: Peer::Apache, rounds, seconds } => bench(&root, rounds, seconds),
+        Task::Instructions => instructions::run(&root),
+        Task::Sim(seeds) => simulate::run(&root, seeds),
+        Task::Failover { options } => {
+            let run = ["run", "--quiet", "--package", "failover", "--example", "failover", "--"];
+            let options = options.iter().map(String::as_str);
+            cargo(&root, &run.into_iter().chain(options).collect::<Vec<_>>())
+        }
+        Task::Bench { compare: Peer::Apache, options } => bench(&root, "compare", &options),
+        Task::Bench { compare: Peer::Dledger, options } => {
+            bench(&root, "compare_dledger", &options)
+        }
     }
 }
 
@@ -104,33 +130,56 @@ fn fix(root: &Path) -> Result<()> {
     cargo(root, &["fmt", "--all"])
 }
 
-/// docs/config.md, from the broker's table of keys; a test of the broker checks that it is in step.
+/// docs/config.md, from the broker's table of keys, and docs/protocol-status.md, from its table of
+/// request codes.
 fn docs(root: &Path) -> Result<()> {
+    for (example, page) in
+        [("config_md", "config.md"), ("protocol_status_md", "protocol-status.md")]
+    {
+        print_into(root, example, &root.join("docs").join(page))?;
+    }
+    Ok(())
+}
+
+/// What an example of the broker prints, into a file.
+fn print_into(root: &Path, example: &str, path: &Path) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let made = Command::new(cargo)
-        .args(["run", "--quiet", "--package", "broker", "--example", "config_md"])
+        .args(["run", "--quiet", "--package", "broker", "--example", example])
         .current_dir(root)
         .output()
-        .context("starting the broker's example config_md")?;
+        .with_context(|| format!("starting the broker's example {example}"))?;
     let complaint = String::from_utf8_lossy(&made.stderr);
-    ensure!(made.status.success(), "config_md ended with {}: {complaint}", made.status);
-    let path = root.join("docs").join("config.md");
-    let mut file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+    ensure!(made.status.success(), "{example} ended with {}: {complaint}", made.status);
+    let mut file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
     file.write_all(&made.stdout).with_context(|| format!("writing {}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())
 }
 
-/// The comparison itself is an example of `interop`, which knows how to start both brokers.
-fn bench(root: &Path, rounds: u32, seconds: u32) -> Result<()> {
+/// The comparison itself is an example of `interop`, which knows how to start both. Its servers are
+/// the release build, as the load is, unless `LEDGERMQ_BIN` names another one.
+fn bench(root: &Path, example: &str, options: &[String]) -> Result<()> {
     cargo(root, &["build", "--release", "--package", "ledgermq", "--bin", "ledgermq"])?;
-    let (rounds, seconds) = (rounds.to_string(), seconds.to_string());
-    let example = ["run", "--quiet", "--package", "interop", "--example", "compare", "--"];
-    cargo(root, &[&example[..], &[&rounds, &seconds]].concat())
+    let own = std::env::current_exe().context("the path of this program")?;
+    let target = own.ancestors().nth(2).context("it lies in target/debug")?;
+    let binary = std::env::var_os("LEDGERMQ_BIN")
+        .map_or_else(|| target.join("release").join("ledgermq"), PathBuf::from);
+    ensure!(binary.is_file(), "{} is no program", binary.display());
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["run", "--quiet", "--package", "interop", "--example", example, "--"])
+        .args(options)
+        .env("LEDGERMQ_BIN", &binary)
+        .current_dir(root)
+        .status()
+        .with_context(|| format!("starting the comparison {example}"))?;
+    ensure!(status.success(), "the comparison ended with {status}");
+    Ok(())
 }
 
 /// Runs cargo with `arguments` in `root` and waits for it.
-fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
+pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(arguments)

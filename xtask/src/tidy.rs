@@ -5,6 +5,8 @@
 #![expect(clippy::print_stdout, reason = "reports on standard output")]
 
 mod dependencies;
+mod known_faults;
+mod requirements;
 mod sources;
 
 use std::{fmt, fs, path::Path, process::Command};
@@ -34,9 +36,15 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     ensure!(!sources.is_empty(), "git lists no Rust source in {}", root.display());
     let mut findings: Vec<Finding> = sources.iter().flat_map(sources::check).collect();
     findings.extend(sources::stale_allowances(&sources));
+    let page = root.join(requirements::PAGE);
+    let page = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
+    findings.extend(requirements::check(&page, &sources));
+    let page = fs::read_to_string(root.join(known_faults::PAGE)).context(known_faults::PAGE)?;
+    findings.extend(known_faults::check(&page, &sources));
     let metadata = metadata(root)?;
     findings.extend(dependencies::edges(&metadata)?);
     findings.extend(dependencies::pure_leaves(&metadata)?);
+    findings.extend(dependencies::planted(&features(root)?));
     println!("{:<16} {:>6} {:>7}", "crate", "lines", "budget");
     for (name, lines, budget) in sources::sizes(&sources) {
         let over = if lines > budget { "  over" } else { "" };
@@ -68,6 +76,19 @@ fn read(root: &Path) -> Result<Vec<Source>> {
         sources.push(Source { path: path.to_owned(), text });
     }
     Ok(sources)
+}
+
+/// The features that the binary is built with when all members are built together.
+fn features(root: &Path) -> Result<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["tree", "--workspace", "--edges", "features", "--prefix", "none", "--locked"])
+        .current_dir(root)
+        .output()
+        .context("starting cargo tree")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "cargo tree ended with {}: {complaint}", output.status);
+    String::from_utf8(output.stdout).context("cargo tree printed no UTF-8")
 }
 
 fn metadata(root: &Path) -> Result<serde_json::Value> {

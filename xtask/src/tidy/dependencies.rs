@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "store",
             "remoting",
             "protocol",
+            "segment",
         ],
     ),
     ("broker", &["store", "dledger", "namesrv-client", "remoting", "protocol", "segment"]),
@@ -41,7 +42,7 @@ const LEAVES: &[&str] = &["protocol", "segment", "dledger-core"];
 const IMPURE: &[&str] = &["tokio", "async-std", "smol", "mio", "socket2", "rand", "getrandom"];
 
 /// Members that may name any other.
-const FREE: &[&str] = &["xtask", "golden", "crash", "interop"];
+const FREE: &[&str] = &["xtask", "golden", "crash", "interop", "sim", "fuzz-targets", "failover"];
 
 /// Members that depend on a member above or beside them.
 pub(super) fn edges(metadata: &Value) -> Result<Vec<Finding>> {
@@ -93,6 +94,20 @@ pub(super) fn pure_leaves(metadata: &Value) -> Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+/// Crates that are built with faults planted in them: no build of all members together may have
+/// them, for then the binary has them, too. `tree` is what `cargo tree --edges features` prints.
+pub(super) fn planted(tree: &str) -> Vec<Finding> {
+    let lines: BTreeSet<&str> =
+        tree.lines().filter(|line| line.contains("feature \"planted\"")).collect();
+    let finding = |line: &str| Finding {
+        place: line.split_whitespace().next().unwrap_or_default().to_owned(),
+        text: "is built with feature `planted`, and so is ledgermq: only tests/sim may name it, \
+               and not among its default features"
+            .to_owned(),
+    };
+    lines.into_iter().map(finding).collect()
 }
 
 fn reach<'a>(graph: &BTreeMap<&'a str, Vec<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
@@ -155,6 +170,15 @@ mod tests {
                 { "id": "innocent", "deps": [{ "pkg": "tokio", "dep_kinds": [{ "kind": kind }] }] },
             ] },
         })
+    }
+
+    #[test]
+    fn a_build_with_planted_faults_is_found() {
+        let tree = "ledgermq v0.1.0\ndledger-core feature \"default\"\n";
+        assert_eq!(planted(tree), vec![]);
+        let found = planted(&format!("{tree}dledger-core feature \"planted\"\n"));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].place, "dledger-core");
     }
 
     #[test]
