@@ -44,7 +44,6 @@ pub(crate) struct EntryDispatcher {
     told: Option<LogIndex>,
     standing: Standing,
     life: KnownLife,
-    retired: KnownLife,
     /// When it was last heard of.
     pub(crate) heard: Millis,
     pub(crate) healthy: bool,
@@ -110,7 +109,6 @@ impl EntryDispatcher {
             told: None,
             standing: Standing::Firm,
             life: None,
-            retired: None,
             heard: now,
             healthy: true,
             roomy: true,
@@ -133,6 +131,11 @@ impl EntryDispatcher {
 
     pub(crate) fn is_provisional(&self) -> bool {
         self.standing.is_provisional()
+    }
+
+    /// The life of the follower, once it is heard of.
+    pub(crate) fn life(&self) -> KnownLife {
+        self.life
     }
 
     /// Whom to tell that it holds all again.
@@ -329,13 +332,15 @@ impl EntryDispatcher {
         least: Option<LogIndex>,
         view: &View<'_>,
     ) -> Option<Event> {
-        if self.retired == Some(reply.life) {
+        let restarted = self.life.is_some_and(|life| life != reply.life);
+        if restarted && reply.known != self.life {
+            // Which of the two lives is the later one is not known: lives have no order. Only what
+            // was sent after the present one was heard of cannot have reached an earlier one.
             return None;
         }
         self.heard = view.now;
-        if self.life.is_some_and(|life| life != reply.life) {
-            // It was restarted: what is in flight is gone, and perhaps more than that.
-            self.retired = self.life;
+        if restarted {
+            // What is in flight is gone, and perhaps more than that.
             self.standing = Standing::Firm;
             self.written = None;
             self.flushed = None;

@@ -143,6 +143,7 @@ impl Node {
             request_term: self.term,
             first,
             count,
+            known: None,
             begin: begins.then(|| ledger.first()),
             end: ledger.last_index(),
             written: self.follow.matched.min(ledger.written()),

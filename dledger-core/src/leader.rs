@@ -264,6 +264,7 @@ impl Node {
                             term: self.term,
                             commit: self.ledger.committed(),
                             whole: dispatcher.whole(),
+                            known: dispatcher.life(),
                             kind,
                         },
                     ),
@@ -287,6 +288,7 @@ impl Node {
                 term: self.term,
                 commit: self.ledger.committed(),
                 whole: dispatcher.whole(),
+                known: dispatcher.life(),
                 kind: PushKind::Append(range),
             },
         );

@@ -148,6 +148,9 @@ pub struct Push {
     /// To the follower's life that is named: it holds all that was committed when it came back, so
     /// it is provisional no more. Java does not carry this.
     pub whole: Option<Life>,
+    /// The follower's life as the leader knew it when it sent this. It stays with the sender, whose
+    /// transport puts it into the answer.
+    pub known: Option<Life>,
     /// What is to be done.
     pub kind: PushKind,
 }
@@ -266,6 +269,8 @@ pub struct PushReply {
     pub first: Option<LogIndex>,
     /// Of the request: how many entries; 0 but for APPEND and what Java sends with TRUNCATE.
     pub count: u64,
+    /// Of the request: the life that its sender knew.
+    pub known: Option<Life>,
     /// The first entry of the log of the member that answers. An empty log that begins behind index 0
     /// has a `begin` and no `end`.
     pub begin: Option<LogIndex>,

@@ -59,6 +59,8 @@ pub(crate) struct Member {
     read: HashMap<String, Vec<Entry>>,
     proposed: VecDeque<u64>,
     calls: u64,
+    /// [`dledger_core::Push::known`] of each push that came.
+    known: HashMap<CallId, Option<Life>>,
     pub(crate) records: Vec<Record>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) transfers: Vec<TransferCode>,
@@ -150,6 +152,7 @@ impl Group {
                 read: HashMap::new(),
                 proposed: VecDeque::new(),
                 calls: 0,
+                known: HashMap::new(),
                 records: Vec::new(),
                 refused: Vec::new(),
                 transfers: Vec::new(),
@@ -221,6 +224,9 @@ impl Group {
             // What is told to the receiver's core names the way back.
             self.said.push(telling::letter(&letter.from, &letter.to, &message));
             member.fill_in(&mut message, &letter.entries);
+            if let Message::Push(push) = &message {
+                member.known.insert(call, push.known);
+            }
             member.kept.insert(call, letter.entries);
         } else {
             self.said.push(telling::letter(&letter.from, &letter.to, &message));
@@ -464,7 +470,11 @@ impl Member {
         wire: &mut VecDeque<Letter>,
     ) {
         match output {
-            Output::Send { to, call, message } => {
+            Output::Send { to, call, mut message } => {
+                if let Message::PushReply(reply) = &mut message {
+                    let known = call.and_then(|call| self.known.remove(&call));
+                    reply.known = known.flatten();
+                }
                 let entries = self.entries_for(&to, &message);
                 wire.push_back(Letter {
                     from: self_id.to_owned(),

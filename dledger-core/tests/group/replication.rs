@@ -13,7 +13,13 @@ fn says(group: &mut Group, from: &str, to: &str, message: Message) {
 }
 
 fn push(term: u64, commit: Option<u64>, kind: PushKind) -> Message {
-    Message::Push(Push { term: Term(term), commit: commit.map(LogIndex), whole: None, kind })
+    Message::Push(Push {
+        term: Term(term),
+        commit: commit.map(LogIndex),
+        whole: None,
+        known: None,
+        kind,
+    })
 }
 
 fn truncate(at: EntryId, next_term: Option<u64>) -> PushKind {
@@ -424,6 +430,7 @@ pub(crate) fn an_acknowledgement_of_an_older_term_does_not_count() {
         request_term: Term(4),
         first: Some(LogIndex(10)),
         count: 1,
+        known: None,
         begin: Some(LogIndex(0)),
         end: Some(LogIndex(10)),
         written: Some(LogIndex(10)),
@@ -473,6 +480,41 @@ fn a_follower_whose_log_lies_before_the_leaders_begins_anew_there() {
     assert_eq!(group.members["n2"].first, 150);
     group.assert_equal_logs();
     assert_eq!(group.node("n2").committed(), Some(LogIndex(200)));
+}
+
+/// A new leader hears of a follower's present life before an answer of the one before comes in: that
+/// one speaks for a log that may be gone, and what the follower says from then on still counts.
+#[test]
+fn an_answer_of_an_earlier_life_that_comes_late_neither_counts_nor_silences_the_present_one() {
+    let mut group = Group::new(3);
+    group.cut_off("n2");
+    group.elect_first();
+    group.heal();
+    group.run(1500);
+    group.cut_off("n1");
+    group.cut_off("n2");
+    group.propose("n0", 1);
+    let late = PushReply {
+        term: Term(1),
+        code: PushCode::Success,
+        kind: PushName::Append,
+        request_term: Term(1),
+        first: Some(LogIndex(1)),
+        count: 1,
+        known: None,
+        begin: Some(LogIndex(0)),
+        end: Some(LogIndex(1)),
+        written: Some(LogIndex(1)),
+        flushed: Some(LogIndex(1)),
+        life: Life(99),
+        provisional: false,
+    };
+    says(&mut group, "n2", "n0", Message::PushReply(late));
+    assert_eq!(group.node("n0").committed(), Some(LogIndex(0)));
+    group.heal();
+    group.run(5000);
+    group.assert_equal_logs();
+    assert_eq!(group.node("n2").committed(), Some(LogIndex(1)));
 }
 
 /// A follower without room refuses, and takes the same entries once there is some.
@@ -547,6 +589,8 @@ fn acknowledgements_of_java_members_count_if_that_is_said() {
             request_term: Term(1),
             first: Some(LogIndex(1)),
             count: 1,
+            // Sent after the node that ran there before was heard of.
+            known: Some(group.members["n2"].config.life),
             begin: Some(LogIndex(0)),
             end: Some(LogIndex(1)),
             written: Some(LogIndex(1)),

@@ -161,7 +161,13 @@ fn append(first: u64, entries: &[Bytes]) -> Message {
         bytes: entries.iter().map(|entry| entry.len() as u64).sum(),
     };
     let commit = Some(LogIndex(4));
-    Message::Push(Push { term: Term(3), commit, whole: None, kind: PushKind::Append(range) })
+    Message::Push(Push {
+        term: Term(3),
+        commit,
+        whole: None,
+        known: None,
+        kind: PushKind::Append(range),
+    })
 }
 
 /// An answer to the push of entries 5 and 6.
@@ -173,6 +179,7 @@ fn pushed() -> PushReply {
         request_term: Term(3),
         first: Some(LogIndex(5)),
         count: 2,
+        known: None,
         begin: Some(LogIndex(0)),
         end: Some(LogIndex(6)),
         written: Some(LogIndex(6)),

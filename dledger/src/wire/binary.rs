@@ -124,6 +124,7 @@ pub fn decode_request(mut body: Bytes) -> Result<(Push, Option<Bytes>), WireErro
         term: Term(term),
         commit: flags.get(0, commit).map(LogIndex),
         whole: flags.get(1, whole).map(Life),
+        known: None,
         kind,
     };
     Ok((push, entries))
@@ -174,6 +175,7 @@ pub fn decode_reply(mut body: Bytes) -> Result<PushReply, WireError> {
         request_term: Term(request_term),
         first: flags.get(0, first).map(LogIndex),
         count,
+        known: None,
         begin: flags.get(1, begin).map(LogIndex),
         end: flags.get(2, end).map(LogIndex),
         written: flags.get(3, written).map(LogIndex),
@@ -313,7 +315,7 @@ mod tests {
     }
 
     fn push(kind: PushKind) -> Push {
-        Push { term: Term(7), commit: Some(LogIndex(3)), whole: None, kind }
+        Push { term: Term(7), commit: Some(LogIndex(3)), whole: None, known: None, kind }
     }
 
     #[test]
@@ -366,6 +368,7 @@ mod tests {
             request_term: Term(6),
             first: Some(LogIndex(0)),
             count: 3,
+            known: None,
             begin: None,
             end: Some(LogIndex(8)),
             written: Some(LogIndex(2)),

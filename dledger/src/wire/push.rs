@@ -101,6 +101,7 @@ pub(super) fn from_body(body: PushBody) -> Result<(Push, Option<Bytes>), WireErr
         term: term("term", body.term)?,
         commit: index(body.commit_index),
         whole: None,
+        known: None,
         kind,
     };
     Ok((push, entries))
@@ -136,6 +137,7 @@ pub(super) fn from_reply_body(body: PushReplyBody, asked: &Push) -> PushReply {
         request_term: asked.term,
         first: None,
         count: 0,
+        known: None,
         begin: index(body.begin_index),
         end: index(body.end_index),
         written: None,
@@ -159,5 +161,6 @@ pub(super) fn of_request(reply: PushReply, asked: &Push) -> PushReply {
         PushKind::Append(range) => (Some(range.first), range.count),
         PushKind::Commit => (None, 0),
     };
-    PushReply { kind: asked.kind.name(), request_term: asked.term, first, count, ..reply }
+    let (kind, request_term, known) = (asked.kind.name(), asked.term, asked.known);
+    PushReply { kind, request_term, first, count, known, ..reply }
 }

@@ -10,6 +10,8 @@ mod steps;
 mod tables;
 mod watch;
 
+use dledger_core::Life;
+
 use crate::{
     coverage::{Branch, Coverage},
     ghost::Seen,
@@ -97,6 +99,15 @@ pub fn run<P: Process>(plan: &Plan, detail: Detail) -> Outcome {
     }
 }
 
+/// What is kept of a request until it is answered.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    /// The life of its sender.
+    life: u64,
+    /// Of a push: [`dledger_core::Push::known`].
+    known: Option<Life>,
+}
+
 /// Everything there is in a run.
 #[derive(Debug)]
 struct World<P: Process> {
@@ -118,8 +129,7 @@ struct World<P: Process> {
     lives: u64,
     /// Jobs of the disks so far.
     jobs: u64,
-    /// The life of the sender of each call.
-    calls: Vec<u64>,
+    calls: Vec<Asked>,
     phase: Phase,
     /// Cuts that are in force, so that another one can be added.
     cuts: Vec<Cut>,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use client::{MessageQueue, PullConsumer, PullRequest};
 
 use super::{Book, GROUP};
@@ -28,7 +28,8 @@ impl Reader {
             self.book.rested().await;
             // What fails is tried again: no broker may be there just now.
             self.progress(&name).await;
-            if self.pull(&name).await {
+            self.ends(&name).await;
+            if self.pull(&name).await? {
                 self.commit().await;
             }
             tokio::time::sleep(READING).await;
@@ -42,11 +43,33 @@ impl Reader {
         wanted.next().with_context(|| format!("{} is in no route", self.queue))
     }
 
-    async fn pull(&mut self, by: &str) -> bool {
+    /// The ends of the queue as a master tells them. What a pull tells besides may be the word of a
+    /// slave, which gives what it has and may be behind.
+    async fn ends(&self, by: &str) {
+        let Ok(queue) = self.at().await else { return };
         let from = self.book.now();
-        let Ok(queue) = self.at().await else { return false };
+        let Ok(min) = self.consumer.min_offset(&queue).await else { return };
+        let Ok(max) = self.consumer.max_offset(&queue).await else { return };
+        let span = self.book.span(from);
+        let (by, queue) = (by.to_owned(), self.queue.clone());
+        self.book.history().extents.push(Extent { by, queue, span, min, max });
+    }
+
+    async fn pull(&mut self, by: &str) -> Result<bool> {
+        let from = self.book.now();
+        let Ok(queue) = self.at().await else { return Ok(false) };
         let wanted = PullRequest { count: 256, ..PullRequest::at(self.next) };
-        let Ok(pulled) = self.consumer.pull(&queue, &wanted).await else { return false };
+        let Ok(pulled) = self.consumer.pull(&queue, &wanted).await else { return Ok(false) };
+        let given = pulled.messages.iter().map(|message| message.queue_offset);
+        let within = given.clone().all(|offset| (pulled.min..pulled.max).contains(&offset));
+        ensure!(
+            within,
+            "{by} was given {:?} of {}, which ends at {} and {}",
+            given.collect::<Vec<_>>(),
+            self.queue,
+            pulled.min,
+            pulled.max
+        );
         let span = self.book.span(from);
         let mut history = self.book.history();
         for message in &pulled.messages {
@@ -60,11 +83,8 @@ impl Reader {
             let queue = self.queue.clone();
             history.seen.push(Seen { by: by.to_owned(), queue, span, sight });
         }
-        let (min, max) = (pulled.min, pulled.max);
-        let queue = self.queue.clone();
-        history.extents.push(Extent { by: by.to_owned(), queue, span, min, max });
         self.next = self.next.max(pulled.next);
-        true
+        Ok(true)
     }
 
     async fn commit(&self) {

@@ -2,7 +2,7 @@
 
 use dledger_core::{Load, Message, PushCode, VoteAnswer};
 
-use super::{Happening, World, slot::JobState};
+use super::{Asked, Happening, World, slot::JobState};
 use crate::{
     coverage::Branch,
     ghost::{Ended, Log, Seen},
@@ -120,7 +120,11 @@ impl<P: Process> World<P> {
         );
         let call = parcel.call.unwrap_or_else(|| {
             let life = self.slots.get(from).map_or(0, |slot| slot.life);
-            self.calls.push(life);
+            let known = match &parcel.message {
+                Message::Push(push) => push.known,
+                _ => None,
+            };
+            self.calls.push(Asked { life, known });
             self.calls.len() as u64
         });
         let Parcel { message, entries, .. } = parcel;
@@ -329,21 +333,27 @@ impl<P: Process> World<P> {
     fn send_all(&mut self, member: usize) {
         loop {
             let Some(slot) = self.slots.get_mut(member) else { return };
-            let Some(parcel) = slot.process.as_mut().and_then(Process::poll_send) else { return };
-            self.look_at_message(member, &parcel);
-            let reply_to = match parcel.call.and_then(|call| call.checked_sub(1)) {
-                Some(call) => {
-                    let asked = usize::try_from(call).ok().and_then(|call| self.calls.get(call));
-                    Some(asked.copied().unwrap_or(0))
-                }
-                None => None,
+            let Some(mut parcel) = slot.process.as_mut().and_then(Process::poll_send) else {
+                return;
             };
+            self.look_at_message(member, &parcel);
+            let asked = parcel.call.map(|call| self.asked(call));
+            if let Message::PushReply(reply) = &mut parcel.message {
+                reply.known = asked.and_then(|asked| asked.known);
+            }
+            let reply_to = asked.map(|asked| asked.life);
             let arrivals = self.network.send(self.now, member, parcel.to);
             for at in [arrivals.second, arrivals.first].into_iter().flatten() {
                 let parcel = Box::new(parcel.clone());
                 self.schedule.plan(at, Happening::Arrive { from: member, parcel, life: reply_to });
             }
         }
+    }
+
+    fn asked(&self, call: u64) -> Asked {
+        let place = call.checked_sub(1).and_then(|call| usize::try_from(call).ok());
+        let asked = place.and_then(|place| self.calls.get(place));
+        asked.copied().unwrap_or(Asked { life: 0, known: None })
     }
 
     fn look_at_message(&mut self, member: usize, parcel: &Parcel) {
