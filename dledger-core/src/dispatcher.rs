@@ -46,6 +46,8 @@ pub(crate) struct EntryDispatcher {
     life: KnownLife,
     /// When it was last heard of.
     pub(crate) heard: Millis,
+    /// Its connection was lost, and it has not answered since.
+    pub(crate) gone: bool,
     pub(crate) healthy: bool,
     pub(crate) roomy: bool,
     /// The last round of heartbeats that it confirmed.
@@ -110,6 +112,7 @@ impl EntryDispatcher {
             standing: Standing::Firm,
             life: None,
             heard: now,
+            gone: false,
             healthy: true,
             roomy: true,
             confirmed: 0,
@@ -339,6 +342,7 @@ impl EntryDispatcher {
             return None;
         }
         self.heard = view.now;
+        self.gone = false;
         if restarted {
             // What is in flight is gone, and perhaps more than that.
             self.standing = Standing::Firm;

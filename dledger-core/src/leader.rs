@@ -93,6 +93,7 @@ impl Lead {
     pub(crate) fn connection_lost(&mut self, peer: &NodeId, ledger: &Ledger) {
         if let Some(dispatcher) = self.dispatcher(peer) {
             dispatcher.compare(ledger, None);
+            dispatcher.gone = true;
         }
     }
 

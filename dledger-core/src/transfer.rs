@@ -82,7 +82,7 @@ impl Node {
         if follower.is_provisional() || lag(last, follower.matched()) >= TRANSFER_LAG {
             return Err(TransferCode::FallBehindTooMuch);
         }
-        if now.since(follower.heard) >= timings.election_min {
+        if follower.gone || now.since(follower.heard) >= timings.election_min {
             return Err(TransferCode::TakeLeadershipFailed);
         }
         let deadline = now.after(timings.election_max);
@@ -100,6 +100,7 @@ impl Node {
             wanted(follower)
                 && follower.healthy
                 && !follower.is_provisional()
+                && !follower.gone
                 && self.now.since(follower.heard) < patience
                 && lag(last, follower.matched()) < TRANSFER_LAG
         });

@@ -54,6 +54,26 @@ fn the_lead_goes_to_a_follower_that_has_everything() {
     assert_eq!(group.members["n0"].transfers, [TransferCode::Success]);
 }
 
+/// A rolling restart: the member that stopped a moment ago lacks nothing, and cannot lead.
+#[test]
+fn the_lead_does_not_go_to_a_member_whose_connection_is_lost() {
+    let mut group = Group::new(3);
+    group.elect_first();
+    group.propose("n0", 3);
+    group.run(1000);
+    group.kill("n1");
+    transfer(&mut group, "n0", Some("n1"));
+    assert_eq!(group.members["n0"].transfers, [TransferCode::TakeLeadershipFailed]);
+    transfer(&mut group, "n0", None);
+    group.settle();
+    assert_eq!(group.node("n2").role(), Role::Leader);
+    group.restart("n1");
+    group.run(2000);
+    transfer(&mut group, "n2", Some("n1"));
+    group.settle();
+    assert_eq!(group.node("n1").role(), Role::Leader, "it answers again");
+}
+
 /// The other members do not refuse a candidate that the leader named, though they hear of the leader.
 #[test]
 fn a_transfer_takes_one_round_of_votes() {
