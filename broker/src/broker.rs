@@ -48,6 +48,7 @@ use crate::{
     role::{self, Role, RoleEffect, RoleEvent},
     stats::Stats,
     switch::Switch,
+    topic_queues::TopicQueues,
     topics::{SCHEDULE_TOPIC, Topic, Topics, TopicsError},
     transaction::Transactions,
 };
@@ -73,6 +74,8 @@ pub struct Broker {
     pub(crate) offsets: Offsets,
     /// Consumers that are online.
     pub(crate) consumers: Consumers<Arc<Connection>>,
+    /// Where queues of topics are that consumers share.
+    pub(crate) topic_queues: TopicQueues,
     /// Producers that are online.
     pub(crate) producers: Producers<Arc<Connection>>,
     /// Leases on queues of ordered consumers.

@@ -1,6 +1,7 @@
 //! What answers each request, by subject.
 
 pub(crate) mod admin;
+pub(crate) mod assignment;
 pub(crate) mod clients;
 pub(crate) mod config;
 pub(crate) mod connections;

@@ -4,6 +4,7 @@
 //! connection through the route table (`routes.rs`) to a handler, which answers now, on commit, or
 //! when what it waits for has come.
 
+mod assignment;
 mod audit;
 mod broker;
 mod call;
@@ -48,6 +49,7 @@ mod start;
 mod stats;
 mod switch;
 mod timer;
+mod topic_queues;
 mod topics;
 mod transaction;
 mod waiting;

@@ -21,8 +21,8 @@ use dledger::{
 };
 use protocol::{
     body::{
-        ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper, SubscriptionGroupWrapper,
-        TopicConfigSerializeWrapper,
+        ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper,
+        MessageRequestModeSerializeWrapper, SubscriptionGroupWrapper, TopicConfigSerializeWrapper,
     },
     message::record::RecordView,
 };
@@ -273,6 +273,7 @@ const TABLES: &[(&str, Check)] = &[
     ("subscriptionGroup.json", |bytes| outcome(SubscriptionGroupWrapper::decode(bytes))),
     ("consumerOffset.json", |bytes| outcome(ConsumerOffsetSerializeWrapper::decode(bytes))),
     ("delayOffset.json", |bytes| outcome(DelayOffsetSerializeWrapper::decode(bytes))),
+    ("messageRequestMode.json", |bytes| outcome(MessageRequestModeSerializeWrapper::decode(bytes))),
 ];
 
 fn outcome<T, E: fmt::Display>(decoded: Result<T, E>) -> Result<(), String> {

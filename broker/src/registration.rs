@@ -15,7 +15,7 @@ use std::{
 };
 
 use namesrv_client::{NameServers, RegisterAnswer, RegisterBroker, RegisterOutcome};
-use protocol::body::RegisterBrokerBody;
+use protocol::body::{RegisterBrokerBody, TopicRouteData};
 use remoting::Client;
 use segment::Throttle;
 use tokio::{sync::watch, task::JoinSet};
@@ -168,6 +168,21 @@ impl Registration {
             .collect();
         *servers = next;
         servers.clone()
+    }
+
+    /// Where a topic is, as the first name server of a list tells that answers: nowhere is an answer,
+    /// too.
+    pub(crate) async fn route(&self, list: &str, topic: &str) -> Option<Option<TopicRouteData>> {
+        for server in self.servers(list) {
+            match server.calls.route(topic).await {
+                Ok(route) => return Some(route),
+                Err(error) => {
+                    let name_server = &server.address;
+                    tracing::debug!(name_server, topic, %error, "no route");
+                }
+            }
+        }
+        None
     }
 
     /// Ends once this node stands elsewhere and the name server has had some time to answer.

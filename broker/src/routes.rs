@@ -378,13 +378,18 @@ pub(crate) static ROUTES: &[Route] = &[
     for_good(request::EXPORT_ROCKSDB_CONFIG_TO_JSON, ROCKSDB),
     served(request::LITE_PULL_MESSAGE, Lane::Inline, Serves::Reader, handlers::pull::pull),
     served(request::RECALL_MESSAGE, Lane::Inline, Serves::Master, handlers::recall::recall),
-    for_now(request::QUERY_ASSIGNMENT, POP),
-    for_now(request::SET_MESSAGE_REQUEST_MODE, POP),
+    served(request::QUERY_ASSIGNMENT, Lane::Inline, Serves::AnyRole, handlers::assignment::query),
+    served(
+        request::SET_MESSAGE_REQUEST_MODE,
+        Lane::Admin,
+        Serves::Master,
+        handlers::assignment::set_mode,
+    ),
     served(
         request::GET_ALL_MESSAGE_REQUEST_MODE,
         Lane::Admin,
         Serves::AnyRole,
-        handlers::admin::request_modes,
+        handlers::assignment::modes,
     ),
     for_now(request::UPDATE_AND_CREATE_STATIC_TOPIC, STATIC_TOPICS),
     elsewhere(request::GET_BROKER_MEMBER_GROUP, NAME_SERVER),
@@ -487,13 +492,13 @@ mod tests {
         };
         let passed_on = [
             10, 12, 14, 15, 17, 29, 30, 31, 32, 36, 37, 41, 42, 43, 45, 200, 207, 208, 215, 222,
-            225, 303, 308, 310, 314, 316, 317, 320, 323, 324, 325, 352, 353, 370,
+            225, 303, 308, 310, 314, 316, 317, 320, 323, 324, 325, 352, 353, 370, 401,
         ];
         assert_eq!(of(Serves::Master), passed_on);
         assert_eq!(of(Serves::Reader), [11, 361], "served with slaveReadEnable, else refused");
         let own = [
             21, 25, 26, 28, 33, 34, 35, 38, 46, 60, 61, 201, 202, 203, 204, 223, 300, 305, 306,
-            307, 309, 315, 321, 328, 329, 343, 345, 351, 402, 907,
+            307, 309, 315, 321, 328, 329, 343, 345, 351, 400, 402, 907,
         ];
         assert_eq!(of(Serves::AnyRole), own, "by its own tables and connections");
     }

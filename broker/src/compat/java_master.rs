@@ -71,11 +71,12 @@ enum TakeError {
 }
 
 /// The request by which each table is asked for.
-const QUESTIONS: [(i32, Kind); 4] = [
+const QUESTIONS: [(i32, Kind); 5] = [
     (request::GET_ALL_TOPIC_CONFIG, Kind::Topics),
     (request::GET_ALL_CONSUMER_OFFSET, Kind::Offsets),
     (request::GET_ALL_DELAY_OFFSET, Kind::Delays),
     (request::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Kind::Groups),
+    (request::GET_ALL_MESSAGE_REQUEST_MODE, Kind::RequestModes),
 ];
 
 impl JavaMaster {
@@ -115,6 +116,10 @@ impl JavaMaster {
         let mut tables = Tables::default();
         for (code, kind) in QUESTIONS {
             let answer = self.client.call(address, Command::request(code), patience).await?;
+            if kind == Kind::RequestModes && answer.code == response::REQUEST_CODE_NOT_SUPPORTED {
+                // Java before 5.0 has no such table.
+                continue;
+            }
             if answer.code != response::SUCCESS {
                 let remark = answer.remark.unwrap_or_default();
                 return Err(TakeError::Refused { code, answer: answer.code, remark });

@@ -18,6 +18,7 @@ pub(super) fn merged(ours: &Tables, mut master: Tables, first: Option<&Tables>) 
     let mut kept = keep(&ours.groups, &mut master.groups, &first.groups);
     kept |= keep(&ours.forbidden, &mut master.forbidden, &first.forbidden);
     master.versions.groups.counter += i64::from(kept);
+    keep(&ours.request_modes, &mut master.request_modes, &first.request_modes);
     for (key, offsets) in &ours.offsets {
         let of_first = first.offsets.get(key);
         let mut queues = master.offsets.remove(key).unwrap_or_default();

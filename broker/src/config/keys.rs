@@ -7,7 +7,7 @@
 
 use remoting::{ClientAuth, Secret, TlsMode, TlsSettings};
 
-use super::value::{DelayLevels, FlushDiskType, Host, Hours, Value};
+use super::value::{DelayLevels, FlushDiskType, Host, Hours, RequestMode, Value};
 
 /// Whether a key can be changed while the broker runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -345,6 +345,14 @@ keys! {
             "Time between two writes of the JSON files in config/, which follow the journal in the log: no acknowledged offset or topic is lost between two of them.";
         "channelExpiredTimeout" channel_expired_timeout: u64 = 120_000, "ms" [1000, 86400000], fixed,
             "A client without a heartbeat for this long is forgotten.";
+        "serverLoadBalancerEnable" server_load_balancer_enable: bool = true, "", hot,
+            "Whether the broker shares the queues of a topic among the consumers that ask it which to consume (request 400); else each is told all.";
+        "defaultMessageRequestMode" default_message_request_mode: RequestMode = RequestMode::Pull, "", hot,
+            "How such a group consumes a topic where setConsumeMode has not said it.";
+        "defaultPopShareQueueNum" default_pop_share_queue_num: i32 = -1, "consumers" [-1, 1000000], hot,
+            "With POP by default, the queues of how many others a consumer shares; none or less: all consumers share all queues.";
+        "loadBalancePollNameServerInterval" load_balance_poll_name_server_interval: u64 = 30_000, "ms" [10, 600000], hot,
+            "Time after which a name server is asked again where the queues of a topic are.";
     }
     "Bounds on work" {
         "adminBrokerThreadPoolNums" admin_broker_thread_pool_nums: u32 = 16, "requests" [1, 1024], fixed,

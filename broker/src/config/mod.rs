@@ -17,7 +17,7 @@ pub use kind::{KeyKind, kind_of};
 pub use known::{KNOWN, Known, REFUSALS, Refusal};
 pub(crate) use settings::Settings;
 pub use text::{ConfigError, Loaded, Printed};
-pub use value::{DelayLevels, FlushDiskType, Host, Hours};
+pub use value::{DelayLevels, FlushDiskType, Host, Hours, RequestMode};
 
 #[cfg(test)]
 mod tests;

@@ -100,6 +100,38 @@ impl Value for FlushDiskType {
     }
 }
 
+/// How a group consumes a topic (`MessageRequestMode.java`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestMode {
+    /// Each queue is pulled by one consumer.
+    Pull,
+    /// Queues are shared: the broker remembers what it has given to whom.
+    Pop,
+}
+
+impl RequestMode {
+    /// Java's name of it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pull => "PULL",
+            Self::Pop => "POP",
+        }
+    }
+}
+
+impl Value for RequestMode {
+    const ALLOWED: &'static str = "PULL or POP";
+
+    fn read(text: &str) -> Option<Self> {
+        [Self::Pull, Self::Pop].into_iter().find(|mode| mode.name() == text)
+    }
+
+    fn write(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
 /// `messageDelayLevel`: the delays of levels 1, 2 and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DelayLevels {

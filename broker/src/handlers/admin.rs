@@ -1,11 +1,8 @@
-//! Small administrative requests: codes 45, 60, 61, 306, 316, 329, 402 (`AdminBrokerProcessor.java`).
+//! Small administrative requests: codes 45, 60, 61, 306, 316, 329 (`AdminBrokerProcessor.java`).
 
 use std::sync::Arc;
 
-use protocol::{
-    body::{DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper},
-    code::response,
-};
+use protocol::{body::DelayOffsetSerializeWrapper, code::response};
 
 use crate::{
     broker::Broker,
@@ -36,11 +33,6 @@ pub(crate) fn timer_check_point(broker: &Arc<Broker>, call: &mut Call) -> Result
 /// Code 61. Numbers of timers by topic; none are here (`AdminBrokerProcessor.getTimerMetrics`).
 pub(crate) fn timer_metrics(_broker: &Arc<Broker>, _call: &mut Call) -> Result<Reply, Rejection> {
     Err(Rejection::new(response::SYSTEM_ERROR, "The timerMetrics is null"))
-}
-
-/// Code 402. No group is set to pop consumption.
-pub(crate) fn request_modes(_broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
-    Reply::body(call, MessageRequestModeSerializeWrapper::default().encode())
 }
 
 /// Code 306. Removes files of consume queues whose messages the log no longer has.

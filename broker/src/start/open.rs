@@ -49,6 +49,7 @@ use crate::{
     role::{Role, RoleEvent, slave_id},
     stats::Stats,
     switch::Switch,
+    topic_queues::TopicQueues,
     topics::Topics,
     transaction::Transactions,
 };
@@ -91,8 +92,7 @@ fn open_blocking(
     let log = open_log(&config, &vfs, &log_options, completions)?;
     let members = other_members(&log_options);
     let group = grouped.then(|| group_of(&config, log_options, peers, &log));
-    let files = Path::new(&config.store_path_root_dir).join("config");
-    let loaded = Folder::new(&vfs, &files).load().map_err(data)?;
+    let loaded = folder(&config, &vfs).load().map_err(data)?;
     // After the tables: where one cannot be read, the store stays as the last stop left it.
     let options = StoreOptions { native_below: log.front_end(), ..store_options(&config, vfs) };
     let store = Store::open(options, Arc::clone(&log) as Arc<dyn AppendLog<Pending>>);
@@ -112,6 +112,7 @@ fn open_blocking(
         offsets,
         consumers: Consumers::default(),
         producers: Producers::default(),
+        topic_queues: TopicQueues::default(),
         locks: QueueLocks::default(),
         stats,
         filters: Filters::default(),
@@ -141,6 +142,11 @@ fn open_blocking(
         settings: Arc::new(Settings::new(config)),
     };
     Ok((Arc::new(broker), Opened { log }))
+}
+
+/// The files of the tables.
+fn folder(config: &BrokerConfig, vfs: &Arc<dyn Vfs>) -> Folder {
+    Folder::new(vfs, &Path::new(&config.store_path_root_dir).join("config"))
 }
 
 fn group_of(

@@ -10,7 +10,7 @@ use std::{
 use broker::Group;
 use protocol::{
     Command,
-    body::{BrokerData, ClusterInfo},
+    body::{BrokerData, ClusterInfo, QueryAssignmentRequestBody},
     code::{request, response},
     header::{PullMessageRequest, RecallMessageRequest},
     message::{properties, record::MessageRecord},
@@ -19,6 +19,7 @@ use remoting::{Connection, Handler, Responder, Server, ServerOptions};
 use tokio::time::Instant;
 
 use crate::{
+    assignment::{modes, query, set_mode},
     fixture::{Fixture, pull_header, pull_request, records},
     peer::Peer,
     transaction::{COMMIT, EAGER, HALF, answer_to, end_of, refused, request as request_of},
@@ -356,5 +357,37 @@ async fn case_89_light_queues_go_on_under_the_next_master() {
             assert_eq!(offsets, (0..6).take(count).collect::<Vec<i64>>(), "{queue}");
         }
     }
+    end(fixtures).await;
+}
+
+/// How groups consume is the same for every member, and a slave that lacks most of a group does not
+/// divide its queues.
+#[tokio::test(flavor = "multi_thread")]
+async fn request_modes_go_on_under_the_next_master() {
+    let (_names, server) = OldNames::start();
+    let mut fixtures = Vec::new();
+    for text in members(&server) {
+        fixtures.push(Fixture::with(&text).await);
+    }
+    let master = wait_master(&fixtures, |_| true).await;
+    fixtures[master].sent("T", "m", "").await;
+    let slave = (master + 2) % 3;
+    let set = fixtures[slave].ask(set_mode("T", "G", "POP", 3)).await;
+    assert_eq!(set.code, 0, "passed on: {:?}", set.remark);
+    let asked = QueryAssignmentRequestBody {
+        client_id: "127.0.0.1@1".into(),
+        consumer_group: "G".into(),
+        message_model: Some("CLUSTERING".into()),
+        strategy_name: Some("AVG".into()),
+        topic: "%LMQ%x".into(),
+    };
+    let answer = fixtures[slave].ask(query(&asked)).await;
+    assert_eq!(answer.code, response::SERVICE_NOT_AVAILABLE, "{:?}", answer.remark);
+    fixtures[slave].heartbeat("G", "T", "*").await;
+    let answer = fixtures[slave].ask(query(&asked)).await;
+    assert_eq!(answer.code, 0, "the member is online here, too: {:?}", answer.remark);
+    let master = hand_on(&fixtures, master).await;
+    let all = Command::request(request::GET_ALL_MESSAGE_REQUEST_MODE);
+    assert_eq!(modes(&fixtures[master].ask(all).await), ["T G POP 3"]);
     end(fixtures).await;
 }

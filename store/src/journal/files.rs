@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, io, sync::Arc};
 
 use protocol::body::{
     BodyError, ConsumerOffsetSerializeWrapper, DataVersion, DelayOffsetSerializeWrapper,
-    SubscriptionGroupConfig, SubscriptionGroupWrapper, TopicConfig, TopicConfigSerializeWrapper,
+    MessageRequestModeSerializeWrapper, SetMessageRequestModeRequestBody, SubscriptionGroupConfig,
+    SubscriptionGroupWrapper, TopicConfig, TopicConfigSerializeWrapper,
 };
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,8 @@ use crate::config_file::{JavaText, java_text};
 
 impl Kind {
     /// Every table.
-    pub const ALL: [Self; 4] = [Self::Topics, Self::Groups, Self::Offsets, Self::Delays];
+    pub const ALL: [Self; 5] =
+        [Self::Topics, Self::Groups, Self::Offsets, Self::Delays, Self::RequestModes];
 
     /// Name of the table's file in config/.
     #[must_use]
@@ -23,6 +25,7 @@ impl Kind {
             Self::Groups => "subscriptionGroup.json",
             Self::Offsets => "consumerOffset.json",
             Self::Delays => "delayOffset.json",
+            Self::RequestModes => "messageRequestMode.json",
         }
     }
 
@@ -36,12 +39,15 @@ impl Kind {
             Self::Groups => &["subscriptionGroup.json"],
             Self::Offsets => &["consumerOffset.json", LIGHT_OFFSETS],
             Self::Delays => &["delayOffset.json"],
+            Self::RequestModes => &["messageRequestMode.json"],
         }
     }
 }
 
 /// The file of offsets of a Java broker with light queues.
 const LIGHT_OFFSETS: &str = "lmqConsumerOffset.json";
+/// How groups consume, by topic and group.
+type RequestModes = BTreeMap<String, BTreeMap<String, SetMessageRequestModeRequestBody>>;
 /// What the names of light queues begin with; each has one queue only (`MixAll.LMQ_PREFIX`).
 const LIGHT_PREFIX: &str = "%LMQ%";
 
@@ -61,6 +67,9 @@ impl Tables {
             }
             Kind::Offsets => offsets_text(&self.offsets_wrapper()),
             Kind::Delays => self.delays_text(),
+            Kind::RequestModes => {
+                java_text(&serde_json::from_slice(&self.request_modes_wrapper().encode())?, plain)
+            }
         })
     }
 
@@ -117,6 +126,10 @@ impl Tables {
                 self.delays = read.offset_table.into_iter().filter_map(sound).collect();
                 self.versions.delays = read.data_version;
             }
+            Kind::RequestModes => {
+                let read = MessageRequestModeSerializeWrapper::decode(content)?;
+                self.request_modes = named(read.message_request_mode_map);
+            }
         }
         Ok(())
     }
@@ -130,6 +143,13 @@ impl Tables {
             data_version: self.versions.topics.clone(),
             ..TopicConfigSerializeWrapper::default()
         }
+    }
+
+    /// How groups consume, as it goes over the wire.
+    #[must_use]
+    pub fn request_modes_wrapper(&self) -> MessageRequestModeSerializeWrapper {
+        let message_request_mode_map = self.request_modes.clone();
+        MessageRequestModeSerializeWrapper { message_request_mode_map }
     }
 
     fn groups_wrapper(&self) -> SubscriptionGroupWrapper {
@@ -182,6 +202,18 @@ impl Tables {
         });
         java_text(&value, JavaText { integer_keys: &|path| path == ["offsetTable"] })
     }
+}
+
+/// Rows by topic and group that bear the names under which they are kept.
+fn named(mut modes: RequestModes) -> RequestModes {
+    for (topic, groups) in &mut modes {
+        for (group, mode) in groups {
+            topic.clone_into(&mut mode.topic);
+            group.clone_into(&mut mode.consumer_group);
+        }
+    }
+    modes.retain(|_, groups| !groups.is_empty());
+    modes
 }
 
 fn arcs<T>(

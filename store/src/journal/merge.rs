@@ -31,6 +31,9 @@ impl Tables {
         if kinds.delays {
             rows(&mut self.delays, &base.delays, &ours.delays);
         }
+        if kinds.request_modes {
+            rows(&mut self.request_modes, &base.request_modes, &ours.request_modes);
+        }
     }
 }
 

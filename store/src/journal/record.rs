@@ -1,12 +1,13 @@
 //! The body of one record of the journal: JSON, so that people can read what a log holds.
 
-use protocol::body::{SubscriptionGroupConfig, TopicConfig};
+use protocol::body::{SetMessageRequestModeRequestBody, SubscriptionGroupConfig, TopicConfig};
 use serde::{Deserialize, Serialize};
 
 use super::Versions;
 
-/// The newest form of records that this code writes and reads.
-pub const VERSION: u32 = 1;
+/// The newest form of records that this code writes and reads. A record is written in the oldest form
+/// that can say it, so that a group goes on whose members are brought to a new version one by one.
+pub const VERSION: u32 = 2;
 
 /// Bytes of the body of one record, at most, where what it holds can be divided at all.
 pub const PART_BYTES: usize = 256 << 10;
@@ -91,6 +92,8 @@ pub enum Change {
     DropOffsetsOfGroup(String),
     /// How far levels of delayed messages are delivered: level and next offset.
     Delays(Vec<(u32, u64)>),
+    /// How a group consumes a topic. In records from version 2 on.
+    RequestMode(SetMessageRequestModeRequestBody),
     /// First and next offsets of queues. Only in parts of a snapshot.
     Queues {
         /// The topic.
@@ -145,7 +148,14 @@ impl Record {
     /// # Errors
     /// It has no text form, which no record of this crate's making lacks.
     pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&Written { version: VERSION, record: self })
+        serde_json::to_vec(&Written { version: self.version(), record: self })
+    }
+
+    /// The oldest form that can say it.
+    fn version(&self) -> u32 {
+        let (Self::Changes { changes } | Self::Part { rows: changes, .. }) = self else { return 1 };
+        let newer = changes.iter().any(|change| matches!(change, Change::RequestMode(_)));
+        if newer { VERSION } else { 1 }
     }
 }
 

@@ -30,6 +30,8 @@ pub fn records(
         let levels = tables.delays.iter().map(|(level, offset)| (*level, *offset));
         rows.push(Change::Delays(levels.collect()));
     }
+    let modes = tables.request_modes.values().flat_map(|groups| groups.values());
+    rows.extend(modes.map(|mode| Change::RequestMode(mode.clone())));
     rows.extend(queues.into_iter().map(|(topic, queues)| Change::Queues { topic, queues }));
     let mut records = Vec::new();
     for (nth, rows) in (0..).zip(pack(rows)?) {

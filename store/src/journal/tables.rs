@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use protocol::body::{DataVersion, SubscriptionGroupConfig, TopicConfig};
+use protocol::body::{
+    DataVersion, SetMessageRequestModeRequestBody, SubscriptionGroupConfig, TopicConfig,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Change;
@@ -20,11 +22,13 @@ pub struct Tables {
     pub offsets: BTreeMap<String, BTreeMap<i32, i64>>,
     /// Next offset of each delay level.
     pub delays: BTreeMap<u32, u64>,
+    /// How groups consume, by topic and group; what is not named consumes as configured.
+    pub request_modes: BTreeMap<String, BTreeMap<String, SetMessageRequestModeRequestBody>>,
     /// How often each was changed.
     pub versions: Versions,
 }
 
-/// The version of each table. It moves once for each record that names the table, whether that
+/// The version of each table that has one in Java. It moves once for each record that names the table, whether that
 /// changes something or not, so that it is the same on every node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
@@ -49,6 +53,8 @@ pub enum Kind {
     Offsets,
     /// Progress of delayed messages.
     Delays,
+    /// How groups consume.
+    RequestModes,
 }
 
 /// A set of tables.
@@ -62,11 +68,14 @@ pub struct Touched {
     pub offsets: bool,
     /// Progress of delayed messages.
     pub delays: bool,
+    /// How groups consume.
+    pub request_modes: bool,
 }
 
 impl Touched {
     /// All tables.
-    pub const ALL: Self = Self { topics: true, groups: true, offsets: true, delays: true };
+    pub const ALL: Self =
+        Self { topics: true, groups: true, offsets: true, delays: true, request_modes: true };
 
     /// Adds a table.
     pub fn add(&mut self, kind: Kind) {
@@ -75,6 +84,7 @@ impl Touched {
             Kind::Groups => self.groups = true,
             Kind::Offsets => self.offsets = true,
             Kind::Delays => self.delays = true,
+            Kind::RequestModes => self.request_modes = true,
         }
     }
 
@@ -86,13 +96,14 @@ impl Touched {
             Kind::Groups => self.groups,
             Kind::Offsets => self.offsets,
             Kind::Delays => self.delays,
+            Kind::RequestModes => self.request_modes,
         }
     }
 
     /// Whether there is any.
     #[must_use]
     pub fn any(self) -> bool {
-        self.topics || self.groups || self.offsets || self.delays
+        Kind::ALL.into_iter().any(|kind| self.has(kind))
     }
 }
 
@@ -106,12 +117,16 @@ impl Change {
             Self::DeleteTopic(_) => {
                 touched.topics = true;
                 touched.offsets = true;
+                touched.request_modes = true;
             }
-            Self::Group(_) | Self::NewGroup(_) | Self::DeleteGroup(_) | Self::Forbidden { .. } => {
+            Self::Group(_) | Self::NewGroup(_) | Self::Forbidden { .. } => touched.groups = true,
+            Self::DeleteGroup(_) => {
                 touched.groups = true;
+                touched.request_modes = true;
             }
             Self::Offsets { .. } | Self::DropOffsetsOfGroup(_) => touched.offsets = true,
             Self::Delays(_) => touched.delays = true,
+            Self::RequestMode(_) => touched.request_modes = true,
             Self::Queues { .. } => {}
         }
         touched
@@ -125,7 +140,7 @@ impl Tables {
         let mut touched = Touched::default();
         for change in changes {
             let named = change.touches();
-            for kind in [Kind::Topics, Kind::Groups, Kind::Offsets, Kind::Delays] {
+            for kind in Kind::ALL {
                 if named.has(kind) && !settled.has(kind) {
                     touched.add(kind);
                     self.change(kind, change);
@@ -150,6 +165,9 @@ impl Tables {
         }
         if kinds.delays {
             self.delays.clone_from(&from.delays);
+        }
+        if kinds.request_modes {
+            self.request_modes.clone_from(&from.request_modes);
         }
         self.versions.take(kinds, &from.versions);
     }
@@ -177,6 +195,7 @@ impl Tables {
             }
             (Kind::Delays, Change::Delays(levels)) => self.delays.extend(levels.iter().copied()),
             (Kind::Groups, change) => self.change_groups(change),
+            (Kind::RequestModes, change) => self.change_request_modes(change),
             _ => {}
         }
     }
@@ -202,6 +221,21 @@ impl Tables {
                     self.forbidden.remove(group);
                 }
             }
+            _ => {}
+        }
+    }
+
+    fn change_request_modes(&mut self, change: &Change) {
+        match change {
+            Change::RequestMode(mode) => {
+                let groups = self.request_modes.entry(mode.topic.clone()).or_default();
+                groups.insert(mode.consumer_group.clone(), mode.clone());
+            }
+            Change::DeleteTopic(topic) => drop(self.request_modes.remove(topic)),
+            Change::DeleteGroup(group) => self.request_modes.retain(|_, groups| {
+                groups.remove(group);
+                !groups.is_empty()
+            }),
             _ => {}
         }
     }

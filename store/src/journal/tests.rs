@@ -1,7 +1,7 @@
 //! Random changes, snapshots and crashes: whatever a node starts from, the tables are the same.
 
 use proptest::prelude::*;
-use protocol::body::{SubscriptionGroupConfig, TopicConfig};
+use protocol::body::{SetMessageRequestModeRequestBody, SubscriptionGroupConfig, TopicConfig};
 
 use super::*;
 
@@ -21,6 +21,15 @@ fn group(nth: u8, times: i32) -> SubscriptionGroupConfig {
     }
 }
 
+fn mode(topic: u8, group: u8, share: i32) -> SetMessageRequestModeRequestBody {
+    SetMessageRequestModeRequestBody {
+        topic: format!("T{topic}"),
+        consumer_group: format!("G{group}"),
+        mode: Some(if share % 2 == 0 { "POP" } else { "PULL" }.to_owned()),
+        pop_share_queue_num: share,
+    }
+}
+
 fn any_change() -> impl Strategy<Value = Change> {
     let (few, value) = (0..3_u8, 0..4_i32);
     prop_oneof![
@@ -35,6 +44,8 @@ fn any_change() -> impl Strategy<Value = Change> {
             topic: format!("T{topic}"),
             mask: bit * 4,
         }),
+        (few.clone(), few.clone(), value.clone())
+            .prop_map(|(topic, group, share)| Change::RequestMode(mode(topic, group, share))),
         (few.clone(), few.clone(), value, 0..9_i64).prop_map(|(topic, group, queue, offset)| {
             let key = format!("T{topic}@G{group}");
             Change::Offsets { key, queues: vec![(queue, offset)] }
@@ -155,7 +166,7 @@ proptest! {
     #[test]
     fn replay_from_any_mark_gives_the_same_tables(
         steps in prop::collection::vec(any_step(), 1..30),
-        mixed in prop::collection::vec(any::<bool>(), 4),
+        mixed in prop::collection::vec(any::<bool>(), 5),
     ) {
         let log = log_of(steps);
         prop_assert_eq!(&log.tables_from(Replay::default()), log.leader.tables());
@@ -167,6 +178,7 @@ proptest! {
             let mut tables = state.tables().clone();
             let newer = Touched {
                 topics: mixed[0], groups: mixed[1], offsets: mixed[2], delays: mixed[3],
+                request_modes: mixed[4],
             };
             tables.take(newer, later.tables());
             tables.versions = state.tables().versions.clone();
@@ -283,13 +295,47 @@ fn parts_have_a_bound() {
 #[test]
 fn a_newer_record_stops_and_an_unknown_text_is_named() {
     let mut replay = Replay::default();
-    let error = replay.apply(5, 1, br#"{"version":2,"kind":"changes","rows":[]}"#).unwrap_err();
-    assert_eq!(error.reason, DecodeError::Newer { version: 2 });
-    assert!(error.to_string().contains("version 2"), "{error}");
+    let error = replay.apply(5, 1, br#"{"version":3,"kind":"changes","rows":[]}"#).unwrap_err();
+    assert_eq!(error.reason, DecodeError::Newer { version: 3 });
+    assert!(error.to_string().contains("version 3"), "{error}");
     for body in [&b"{"[..], br#"{"version":1,"kind":"dance"}"#, br#"{"kind":"opening","term":1}"#] {
         let error = replay.apply(5, 1, body).unwrap_err();
         assert!(matches!(error.reason, DecodeError::Damaged(_)), "{error}");
     }
+}
+
+/// A node of an older version stops where it cannot read on, and not before.
+#[test]
+fn a_record_has_the_oldest_version_that_can_say_it() {
+    let version = |record: &Record| {
+        let body: serde_json::Value = serde_json::from_slice(&record.encode().unwrap()).unwrap();
+        body["version"].as_u64()
+    };
+    let changes = |changes: Vec<Change>| Record::Changes { changes };
+    assert_eq!(version(&changes(vec![Change::Topic(topic(1, 4))])), Some(1));
+    let newer = vec![Change::Topic(topic(1, 4)), Change::RequestMode(mode(1, 1, 2))];
+    assert_eq!(version(&changes(newer.clone())), Some(2));
+    assert_eq!(version(&Record::Part { snapshot: 1, nth: 0, rows: newer }), Some(2));
+    assert_eq!(version(&Record::Opening { term: 4 }), Some(1));
+}
+
+#[test]
+fn modes_go_with_their_topic_and_with_their_group() {
+    let mut tables = Tables::default();
+    let all = (0..2).flat_map(|topic| (0..2).map(move |group| mode(topic, group, 8)));
+    let all: Vec<_> = all.map(Change::RequestMode).collect();
+    tables.apply(&all, 1, Touched::default());
+    tables.apply(&[Change::DeleteTopic("T0".into())], 1, Touched::default());
+    tables.apply(&[Change::DeleteGroup("G0".into())], 1, Touched::default());
+    let left = [("T1".to_owned(), [("G1".to_owned(), mode(1, 1, 8))].into())].into();
+    assert_eq!(tables.request_modes, left);
+    let text = tables.file(Kind::RequestModes).unwrap();
+    assert!(text.contains("\"popShareQueueNum\":8"), "{text}");
+    let mut read = Tables::default();
+    let java =
+        br#"{"messageRequestModeMap":{"T1":{"G1":{"mode":"POP","popShareQueueNum":8}},"T2":{}}}"#;
+    read.read_file(Kind::RequestModes, java).unwrap();
+    assert_eq!(read.request_modes, tables.request_modes, "names are those of the map");
 }
 
 /// Logs that were written before the journal held more than openings stay readable.

@@ -16,11 +16,12 @@ use crate::{
 };
 
 /// The files of the tables, with the field that has the table.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("topics.json", "topicConfigTable"),
     ("subscriptionGroup.json", "subscriptionGroupTable"),
     ("consumerOffset.json", "offsetTable"),
     ("delayOffset.json", "offsetTable"),
+    ("messageRequestMode.json", "messageRequestModeMap"),
 ];
 
 /// What one node has.
@@ -183,7 +184,7 @@ mod tests {
         Node {
             log: ("900".to_owned(), "0".to_owned()),
             queues: [vec![(0, 7)], vec![(0, 1)]],
-            tables: vec![json!({ "T": {} }), json!({}), offsets, json!({ "1": 5 })],
+            tables: vec![json!({ "T": {} }), json!({}), offsets, json!({ "1": 5 }), json!({})],
         }
     }
 
