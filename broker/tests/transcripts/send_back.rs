@@ -18,9 +18,18 @@ async fn send_back(
     delay_level: i32,
     most: i32,
 ) -> Command {
+    send_back_of("G", fixture, message, (delay_level, most)).await
+}
+
+async fn send_back_of(
+    group: &str,
+    fixture: &Fixture,
+    message: &MessageRecord,
+    (delay_level, most): (i32, i32),
+) -> Command {
     let header = ConsumerSendMsgBackRequest {
         offset: message.physical_offset,
-        group: "G".into(),
+        group: group.into(),
         delay_level,
         origin_msg_id: None,
         origin_topic: None,
@@ -52,21 +61,47 @@ async fn a_message_comes_back_and_ends_with_the_dead_letters() {
     assert_eq!(kept.get("DELAY"), None);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_longest_message_can_be_given_back() {
-    let fixture = Fixture::with("messageDelayLevel=1s\n").await;
-    let send = |length: usize| v2(&send_header("T", ""), SEND_MESSAGE_V2, vec![7; length].into());
+/// The longest body that is taken with these properties: a longer one is refused with both lengths.
+async fn longest(fixture: &Fixture, topic: &str, properties: &str) -> usize {
     let most = 4 << 20;
-    let answer = fixture.ask(send(most)).await;
+    let answer = fixture.ask(long(topic, properties, most)).await;
     assert_eq!(answer.code, response::MESSAGE_ILLEGAL);
-    assert!(answer.remark.is_some_and(|remark| remark.contains("it has")));
-    let answer = fixture.ask(send(most - 2_000)).await;
-    assert_eq!(answer.code, 0, "{:?}", answer.remark);
-    let first = fixture.messages("T", 1, 1).await.remove(0);
-    let answer = send_back(&fixture, &first, 0, 16).await;
-    assert_eq!(answer.code, 0, "{:?}", answer.remark);
-    let retried = fixture.messages("%RETRY%G", 1, 1).await.remove(0);
-    assert_eq!(retried.body, first.body);
+    let remark = answer.remark.expect("the reason");
+    let behind = remark.split("it has ").nth(1).expect("its length");
+    let numbers = behind.split(|letter: char| !letter.is_ascii_digit());
+    let numbers: Vec<usize> = numbers.filter_map(|number| number.parse().ok()).collect();
+    most + numbers[1] - numbers[0]
+}
+
+fn long(topic: &str, properties: &str, length: usize) -> Command {
+    v2(&send_header(topic, properties), SEND_MESSAGE_V2, vec![7; length].into())
+}
+
+/// Case 43: the longest message with the longest names is delivered after a delay, comes back, and ends
+/// with the dead letters; small ones behind it on the same level come, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn case_43_the_longest_message_comes_back_and_holds_nobody_up() {
+    let fixture = Fixture::with("messageDelayLevel=1s 1s 1s 1s\n").await;
+    let (topic, group) = ("T".repeat(127), "G".repeat(120));
+    for (properties, offset) in [("KEYS\u{1}k", 0), ("DELAY\u{1}1", 1)] {
+        let length = longest(&fixture, &topic, properties).await;
+        let answer = fixture.ask(long(&topic, properties, length + 1)).await;
+        assert_eq!(answer.code, response::MESSAGE_ILLEGAL, "nothing longer is taken");
+        let answer = fixture.ask(long(&topic, properties, length)).await;
+        assert_eq!(answer.code, 0, "{:?}", answer.remark);
+        let came = fixture.messages_from(&topic, offset, 1).await.remove(0);
+        assert_eq!(came.body.len(), length);
+        fixture.sent("Small", "behind", "DELAY\u{1}1").await;
+        let mut last = came;
+        for (place, most) in [("%RETRY%", 1), ("%DLQ%", 1)] {
+            let answer = send_back_of(&group, &fixture, &last, (1, most)).await;
+            assert_eq!(answer.code, 0, "{:?}", answer.remark);
+            fixture.sent("Small", "behind", "DELAY\u{1}1").await;
+            last = fixture.messages_from(&format!("{place}{group}"), offset, 1).await.remove(0);
+            assert_eq!(last.body.len(), length, "{place}");
+        }
+    }
+    assert_eq!(fixture.messages("Small", 1, 6).await.len(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

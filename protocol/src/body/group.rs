@@ -105,16 +105,28 @@ impl Default for ExponentialRetryPolicy {
     }
 }
 
-bodies! { SubscriptionGroupConfig GroupRetryPolicy ExponentialRetryPolicy }
+/// Delays in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CustomizedRetryPolicy {
+    /// Milliseconds.
+    pub next: Vec<i64>,
+}
+
+impl Default for CustomizedRetryPolicy {
+    /// The delays of Java's default levels.
+    fn default() -> Self {
+        let seconds = [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600];
+        let longer = [1_200, 1_800, 3_600, 7_200];
+        Self { next: seconds.into_iter().chain(longer).map(|second| second * 1_000).collect() }
+    }
+}
+
+bodies! {
+    SubscriptionGroupConfig GroupRetryPolicy ExponentialRetryPolicy CustomizedRetryPolicy
+}
 
 plain_bodies! {
-    /// Delays in order.
-    #[derive(Eq)]
-    CustomizedRetryPolicy {
-        /// Milliseconds.
-        next: Vec<i64>,
-    }
-
     /// A subscription that an administrator configured.
     #[derive(Eq)]
     SimpleSubscriptionData {

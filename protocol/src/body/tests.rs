@@ -138,3 +138,19 @@ fn an_empty_group_has_javas_defaults() {
     let json = r#"{"attributes":{},"brokerId":0,"consumeBroadcastEnable":true,"consumeEnable":true,"consumeFromMinEnable":true,"consumeMessageOrderly":false,"consumeTimeoutMinute":15,"groupName":"g","groupRetryPolicy":{"type":"CUSTOMIZED"},"groupSysFlag":0,"notifyConsumerIdsChangedEnable":true,"retryMaxTimes":5,"retryQueueNums":1,"whichBrokerWhenConsumeSlowly":1}"#;
     assert_eq!(text(&group.encode()), json);
 }
+
+#[test]
+fn a_retry_policy_that_is_named_and_not_told_has_the_delays_of_java() {
+    let policy = GroupRetryPolicy::decode(br#"{"customizedRetryPolicy":{}}"#).unwrap();
+    let next = policy.customized_retry_policy.unwrap().next;
+    assert_eq!((next.len(), next[0], next[13], next[17]), (18, 1_000, 600_000, 7_200_000));
+    let policy = GroupRetryPolicy::decode(br#"{"customizedRetryPolicy":{"next":[5,7]}}"#).unwrap();
+    assert_eq!(policy.customized_retry_policy.unwrap().next, [5, 7]);
+    let json = r#"{"type":"EXPONENTIAL","exponentialRetryPolicy":{"initial":9}}"#;
+    let policy = GroupRetryPolicy::decode(json.as_bytes()).unwrap();
+    let growing = ExponentialRetryPolicy { initial: 9, max: 7_200_000, multiplier: 2 };
+    assert_eq!(
+        (policy.kind.as_str(), policy.exponential_retry_policy),
+        ("EXPONENTIAL", Some(growing))
+    );
+}
