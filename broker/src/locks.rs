@@ -134,7 +134,7 @@ impl QueueLocks {
             if leases.get(queue).is_some_and(|lease| lease.client == client) {
                 leases.remove(queue);
                 if guarded {
-                    self.inherited.given_back(group, &queue.topic, queue.queue_id);
+                    self.inherited.released(group, &queue.topic, queue.queue_id);
                 }
             }
         }
@@ -225,6 +225,11 @@ mod tests {
         assert_eq!(locks.lock(asking, vec![queue(1)], now, |_| true), [queue(1)]);
         locks.unlock("G", "c2", &[queue(1)].into());
         assert_eq!(lock(&locks, ("G", "c1"), vec![queue(1)], now), [queue(1)], "given back again");
+        locks.pulled(("G", "T", 1), 1, now);
+        locks.unlock("G", "c1", &[queue(1)].into());
+        let asking = Asking { group: "G", client: "c2", connection: Some(2) };
+        let got = locks.lock(asking, vec![queue(1)], now, |_| false);
+        assert_eq!(got, [queue(1)], "given back by one that has pulled from it");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 #![expect(
     clippy::expect_used,
     clippy::disallowed_methods,
-    clippy::print_stdout,
     reason = "this is a test, which starts processes; clippy knows only functions marked as tests"
 )]
 
@@ -11,13 +10,13 @@ mod process;
 use std::{
     collections::BTreeMap,
     path::Path,
-    process::{Command as Process, Stdio},
+    process::Stdio,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use process::{
-    LONG,
+    LONG, can_mount,
     raw::{Raw, of_group, send},
     world::{Extra, MEMBERS, World},
 };
@@ -48,7 +47,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Cases 22, 62 and 92: a message that only the leader has is not acknowledged, no reader is shown it,
+/// Cases 22 and 62: a message that only the leader has is not acknowledged, no reader is shown it,
 /// and once another leads its offset belongs to the next message, on every node.
 #[test]
 fn what_no_majority_has_is_never_shown_and_its_offset_is_used_again() {
@@ -203,19 +202,6 @@ fn a_preferred_member_gets_the_lead_back_and_no_send_fails() {
 
 /// MiB of the file systems.
 const SMALL_DISK: usize = 64;
-
-/// Whether this machine lets the test mount.
-fn can_mount() -> bool {
-    let mount = "mount -t tmpfs -o size=1m none /mnt";
-    let done =
-        Process::new("unshare").args(["-m", "sh", "-c", mount]).stderr(Stdio::null()).status();
-    let can = done.is_ok_and(|status| status.success());
-    assert!(can || std::env::var("CI").as_deref() != Ok("true"), "no tmpfs in CI");
-    if !can {
-        println!("left out: no tmpfs can be mounted");
-    }
-    can
-}
 
 /// Its data on a small file system that only it sees.
 fn on_small_disk(home: &Path) -> Extra {

@@ -82,6 +82,47 @@ fn a_planned_switch_fails_no_send() {
     world.settled(&others);
 }
 
+/// Rounds of the measurement, each with two switches.
+const ROUNDS: usize = 5;
+
+/// Measures: 5,000 messages of 1 KiB a second from 32 senders, SYNC_FLUSH, the lead handed over by a
+/// command and by SIGTERM. No send fails; the gaps are printed.
+///
+///     cargo test --release -p ledgermq --test switch measure -- --ignored --nocapture
+#[test]
+#[ignore = "a measurement of a minute, for a quiet machine"]
+fn measure_planned_switches_under_5000_messages_a_second() {
+    let mut world = World::new(1);
+    world.settled(&[0, 1, 2]);
+    world.wait_whole();
+    for round in 0..ROUNDS {
+        let load = std::fs::read_to_string("/proc/loadavg").expect("a load");
+        let words = "bench failover --duration 12s --rate 5000 --window 32 --topic DefaultCluster --gap 20ms \
+                     --route-age 1s --timeout 3s --json";
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let bench = world.names[0].command(&words).stdout(Stdio::piped()).spawn().expect("a bench");
+        std::thread::sleep(Duration::from_secs(3));
+        let next = (world.settled(&[0, 1, 2]) + 1) % MEMBERS;
+        world.hand_to(next);
+        std::thread::sleep(Duration::from_secs(3));
+        world.nodes[next].as_mut().expect("it runs").stop();
+        let output = bench.wait_with_output().expect("an output");
+        let told: Value = serde_json::from_slice(&output.stdout).expect("an object");
+        println!(
+            "round {round}: load {}, {} acknowledged in 12 s, {} failed, gaps from 20 ms on {}",
+            load.split(' ').next().unwrap_or_default(),
+            told["acknowledgedInAll"],
+            told["failed"],
+            told["gapList"]
+        );
+        assert_eq!((&told["failed"], &told["lost"]), (&0.into(), &0.into()), "{told}");
+        assert_eq!(told["storedTwice"], 0, "{told}");
+        world.spawn(next);
+        world.settled(&[0, 1, 2]);
+        world.wait_whole();
+    }
+}
+
 #[test]
 fn a_master_that_is_cut_off_refuses_at_once_and_sends_its_clients_away() {
     let world = World::new(1);

@@ -76,6 +76,13 @@ impl Inherited {
         }
     }
 
+    /// The client that this node had granted the queue gave it back: that it pulled from it counts no
+    /// more.
+    pub(super) fn released(&self, group: &str, topic: &str, queue: i32) {
+        self.state().pulled.remove(&key(group, topic, queue));
+        self.given_back(group, topic, queue);
+    }
+
     /// Whether the client with this connection shows that it holds the queue, or nobody does.
     pub(super) fn may_have(
         &self,

@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::disallowed_methods,
+    clippy::print_stdout,
     reason = "these are parts of tests, of which each uses its own and which start processes; clippy knows only \
               functions marked as tests"
 )]
@@ -42,6 +43,19 @@ pub(crate) fn ledgermq<A: AsRef<str>>(arguments: &[A], input: &str) -> (bool, St
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
     )
+}
+
+/// Whether this machine lets the test mount.
+pub(crate) fn can_mount() -> bool {
+    let mount = "mount -t tmpfs -o size=1m none /mnt";
+    let done =
+        Command::new("unshare").args(["-m", "sh", "-c", mount]).stderr(Stdio::null()).status();
+    let can = done.is_ok_and(|status| status.success());
+    assert!(can || std::env::var("CI").as_deref() != Ok("true"), "no tmpfs in CI");
+    if !can {
+        println!("left out: no tmpfs can be mounted");
+    }
+    can
 }
 
 /// Keys of small files, so that there are several of each kind.

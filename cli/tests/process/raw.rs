@@ -88,6 +88,18 @@ impl Raw {
         }
     }
 
+    /// How many messages a broker shows in queue 0 from an offset on.
+    pub(crate) fn all_bodies_from(&self, address: &str, topic: &str, from: u64) -> usize {
+        let mut count = 0;
+        loop {
+            let found = self.bodies(address, topic, from + count as u64).len();
+            if found == 0 {
+                return count;
+            }
+            count += found;
+        }
+    }
+
     /// How far a group is in queue 0, where the broker tells.
     pub(crate) fn progress(&self, address: &str, group: &str, topic: &str) -> Option<i64> {
         let answer = self.call(address, of_group(request::QUERY_CONSUMER_OFFSET, group, topic));
@@ -122,10 +134,15 @@ pub(crate) fn send(topic: &str, body: impl Into<Bytes>, properties: &str) -> Com
 }
 
 /// A pull of a tool that does not wait.
-fn pull(topic: &str, offset: u64) -> Command {
+pub(crate) fn pull(topic: &str, offset: u64) -> Command {
+    pull_by("TOOLS_CONSUMER", topic, offset)
+}
+
+/// A pull of a group that does not wait.
+pub(crate) fn pull_by(group: &str, topic: &str, offset: u64) -> Command {
     let offset = offset.to_string();
     let fields = [
-        ("consumerGroup", "TOOLS_CONSUMER"),
+        ("consumerGroup", group),
         ("topic", topic),
         ("queueId", "0"),
         ("queueOffset", &offset),
