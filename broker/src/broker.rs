@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Instant,
 };
@@ -48,6 +48,7 @@ use crate::{
     role::{self, Role, RoleEffect, RoleEvent},
     stats::Stats,
     switch::Switch,
+    timer,
     topic_queues::TopicQueues,
     topics::{SCHEDULE_TOPIC, Topic, Topics, TopicsError},
     transaction::Transactions,
@@ -94,8 +95,8 @@ pub struct Broker {
     pub(crate) delay_wake: delay::Wake,
     /// Wakes the delivery of timers.
     pub(crate) timer_wake: delay::Wake,
-    /// Timers that the delivery has in memory.
-    pub(crate) timers_waiting: AtomicUsize,
+    /// What Java's slaves are told of timers.
+    pub(crate) timers_shown: timer::Shown,
     /// Transactions that wait for their end.
     pub(crate) transactions: Transactions,
     /// What the name servers know.

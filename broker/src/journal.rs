@@ -135,6 +135,11 @@ impl Journal {
         look(self.state().replay.tables())
     }
 
+    /// Whether tables are as somebody else wrote their files while this node did not run.
+    pub(crate) fn is_decided_by_files(&self) -> bool {
+        self.state().replay.is_decided_by_files()
+    }
+
     /// Log position before which no record of the journal is needed any more: no file that holds
     /// what lies behind it may be deleted. Without a complete snapshot this node's files alone hold
     /// the tables: in a group (`others`) a member that is given the rest of the log would lack them,
@@ -237,9 +242,12 @@ impl Broker {
         Groups::complete(&mut tables);
         // What every node adds by itself is no change of now.
         tables.versions.topics.timestamp = told;
-        if *state.replay.tables() != tables {
+        let differing = state.replay.tables().differing(&tables);
+        if differing.any() {
             state.replay.adopt(tables);
-            state.dirty = Touched::ALL;
+            for kind in Kind::ALL.into_iter().filter(|kind| differing.has(*kind)) {
+                state.dirty.add(kind);
+            }
             self.load_tables(state.replay.tables());
         }
         true

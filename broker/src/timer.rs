@@ -12,14 +12,16 @@
 
 mod agenda;
 mod book;
+mod census;
 mod held;
 mod position;
+mod shown;
 #[cfg(test)]
 mod tests;
 
 use std::{
     path::Path,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -32,12 +34,14 @@ use crate::{broker::Broker, clock::now_millis, role::Role, waiting::Unreadable};
 
 pub(crate) use agenda::name as name_to_take_back;
 pub(crate) use held::{asks_for_a_time, forget_requests, hold_back};
-pub(crate) use position::{FIRST_RESERVED, JAVAS_PROGRESS};
+pub(crate) use position::{FIRST_RESERVED, JAVAS_PROGRESS, Position};
+pub(crate) use shown::Shown;
 
 use agenda::TakenBack;
 use book::Book;
 use held::Held;
-use position::{Key, Position};
+use position::Key;
+use shown::Moved;
 
 /// What waits here, for the log of the broker.
 const WHAT: &str = "timer";
@@ -91,10 +95,16 @@ struct Round {
     moved: bool,
     /// When the next message is due, in milliseconds from now.
     next: Option<u64>,
+    /// Messages before this offset are counted by topic.
+    counted: u64,
+    /// Those of them that wait no more.
+    gone: Vec<Moved>,
+    /// One of them could not be read, so that nobody knows whose it was.
+    lost: bool,
 }
 
 impl Round {
-    fn new(position: Position) -> Self {
+    fn new(position: Position, counted: Option<u64>) -> Self {
         Self {
             records: Vec::new(),
             bytes: 0,
@@ -103,6 +113,16 @@ impl Round {
             more: false,
             moved: false,
             next: None,
+            counted: counted.unwrap_or(0),
+            gone: Vec::new(),
+            lost: false,
+        }
+    }
+
+    /// A message waits no more.
+    fn leaves(&mut self, unit: &Unit, held: &Held) {
+        if unit.offset < self.counted {
+            self.gone.push(held.weight());
         }
     }
 
@@ -130,11 +150,12 @@ impl Service {
                 Some(term) => self.turn(&mut book, term),
                 None => {
                     book = None;
+                    self.broker.timers_shown.forget();
                     IDLE
                 }
             };
-            let waiting = book.as_ref().map_or(0, Book::waiting);
-            self.broker.timers_waiting.store(waiting, Ordering::Relaxed);
+            let now = u64::try_from(now_millis()).unwrap_or(0);
+            book.iter().for_each(|book| self.broker.timers_shown.show(book, now));
             if !pause.is_zero() && !self.broker.timer_wake.sleep(pause) {
                 break;
             }
@@ -144,10 +165,11 @@ impl Service {
     /// Looks at what is new and delivers what is due; gives how long nothing more will be.
     fn turn(&self, kept: &mut Option<Book>, term: u64) -> Duration {
         if kept.as_ref().is_none_or(|book| book.term != term) {
+            self.broker.timers_shown.forget();
             *kept = self.open(term);
         }
         let Some(book) = kept else { return AFTER_FAILURE };
-        let mut round = Round::new(book.position);
+        let mut round = Round::new(book.position, self.broker.timers_shown.counted());
         if self.look_at_new(book, &mut round) {
             self.take_due(book, &mut round);
             self.look_at_oldest(book, &mut round);
@@ -157,17 +179,24 @@ impl Service {
             return AFTER_FAILURE;
         }
         book.position = round.position;
-        if round.more || round.moved {
+        self.broker.timers_shown.settle(round.gone, now_millis());
+        if round.lost {
+            self.broker.timers_shown.count_again();
+        }
+        let uncounted = self.count(book);
+        if round.more || round.moved || matches!(uncounted, Ok(true)) {
             return Duration::ZERO;
         }
-        round.next.map_or(IDLE, Duration::from_millis).min(IDLE)
+        let most = if uncounted.is_ok() { IDLE } else { AFTER_FAILURE };
+        round.next.map_or(most, Duration::from_millis).min(most)
     }
 
     /// Goes on where the journal says that the last master was.
     fn open(&self, term: u64) -> Option<Book> {
         let range = self.range();
         let known = self.broker.journal.with_tables(|tables| Position::of(&tables.delays));
-        let known = known.or_else(|| self.of_java()).unwrap_or_else(|| Position::start(range.0));
+        let known = Position::later(known, self.of_java());
+        let known = known.unwrap_or_else(|| Position::start(range.0));
         let position = known.within(range.0, range.1);
         let mut book = Book::new(term, position);
         book.position.floor = self.fill(&mut book, position).ok()?;
@@ -178,7 +207,7 @@ impl Service {
         Some(book)
     }
 
-    /// Where a plain Java broker ended, whose store this is.
+    /// Where a Java broker ended, whose store this is.
     fn of_java(&self) -> Option<Position> {
         let root = self.broker.config().store_path_root_dir.clone();
         let path = Path::new(&root).join("config").join(JAVAS_PROGRESS);
@@ -304,7 +333,7 @@ impl Service {
                 return Err(Unreadable);
             }
             tracing::error!(offset = key.offset, "a timer message was deleted before it was due");
-            round.moved = true;
+            (round.moved, round.lost) = (true, true);
             return Ok(());
         };
         self.deliver(unit, key, taken_back, round)
@@ -319,7 +348,11 @@ impl Service {
         round: &mut Round,
     ) -> Result<(), Unreadable> {
         round.moved = true;
-        let Some(held) = self.read(unit)? else { return Ok(()) };
+        let Some(held) = self.read(unit)? else {
+            round.lost = true;
+            return Ok(());
+        };
+        round.leaves(unit, &held);
         if let Some(named) = held.takes_back() {
             taken_back.add(key.second(), named);
             return Ok(());
@@ -383,6 +416,7 @@ impl Service {
         if held.stored() > oldest {
             return Ok(false);
         }
+        round.leaves(unit, &held);
         round.push(held.rolled(self.broker.store_host()));
         round.moved = true;
         book.agenda.remove(key);

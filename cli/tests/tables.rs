@@ -9,7 +9,10 @@
 
 mod process;
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use process::{
@@ -188,5 +191,102 @@ fn wait_trimmed(raw: &Raw, address: &str) {
         }
         assert!(begun.elapsed() < LONG, "{told}");
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Changes of a group that a member misses, by an administrator's tool.
+fn changed_by_tools(world: &World) {
+    for words in [
+        &["admin", "topic", "create", "New", "--queues", "3"][..],
+        &["admin", "topic", "create", "Old", "--queues", "8"],
+        &["admin", "topic", "delete", "Gone"],
+    ] {
+        world.names[0].run(words);
+    }
+}
+
+/// Something that a person writes into a table of a member that does not run.
+#[expect(clippy::disallowed_methods, reason = "the member does not run")]
+fn changed_by_hand(config: &Path) {
+    let path = config.join("topics.json");
+    let text = std::fs::read_to_string(&path).expect("a table");
+    let mut table: Value = serde_json::from_str(&text).expect("JSON");
+    let topics = &mut table["topicConfigTable"];
+    topics["Old"]["readQueueNums"] = 77.into();
+    let mut made = topics["Old"].clone();
+    made["topicName"] = "ByHand".into();
+    topics["ByHand"] = made;
+    std::fs::write(&path, table.to_string()).expect("written");
+}
+
+/// Topics and groups as a member tells them, without the versions of the tables.
+fn tables_of(raw: &Raw, address: &str) -> (Value, Value) {
+    let table = |code: i32, name: &str| {
+        let told: Value = serde_json::from_str(&text(raw, address, code)).expect("JSON");
+        told[name].clone()
+    };
+    (
+        table(request::GET_ALL_TOPIC_CONFIG, "topicConfigTable"),
+        table(request::GET_ALL_SUBSCRIPTIONGROUP_CONFIG, "subscriptionGroupTable"),
+    )
+}
+
+/// A follower is away while topics and groups are changed: by a tool, and in its own files by a person.
+/// It has what the group has when it is back, in Java's files too, and when it leads; what was written
+/// at this member alone counts no more.
+#[test]
+fn a_member_that_was_away_has_what_was_changed_meanwhile_also_in_javas_files() {
+    let mut world = World::new(1);
+    let raw = Raw::new();
+    let master = world.settled(&[0, 1, 2]);
+    world.wait_whole();
+    let address = world.address(master);
+    raw.done(&address, &topic("Old", 1));
+    raw.done(&address, &topic("Gone", 1));
+    raw.done(&address, &group("G", 3));
+    raw.done(&address, &group("H", 3));
+    let away = others(master)[0];
+    let config = world.home(away).join("store").join("config");
+    let in_files = |name: &str, part: &str| {
+        let begun = Instant::now();
+        while !std::fs::read_to_string(config.join(name)).is_ok_and(|it| it.contains(part)) {
+            assert!(begun.elapsed() < LONG, "{part} is not in {name}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    in_files("topics.json", "\"Gone\"");
+    in_files("subscriptionGroup.json", "\"H\"");
+    world.nodes[away].as_mut().expect("it runs").stop();
+    changed_by_tools(&world);
+    raw.done(&address, &group("G", 9));
+    let delete = Command::request(request::DELETE_SUBSCRIPTIONGROUP).with_field("groupName", "H");
+    raw.done(&address, &delete);
+    changed_by_hand(&config);
+    world.spawn(away);
+    assert_eq!(world.settled(&[0, 1, 2]), master);
+    world.wait_whole();
+    let begun = Instant::now();
+    while tables_of(&raw, &world.address(away)) != tables_of(&raw, &address) {
+        assert!(begun.elapsed() < LONG, "{:?}", tables_of(&raw, &world.address(away)));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let (topics, groups) = tables_of(&raw, &address);
+    assert_eq!(
+        (&topics["Old"]["readQueueNums"], &topics["New"]["readQueueNums"]),
+        (&8.into(), &3.into())
+    );
+    assert_eq!(groups["G"]["retryMaxTimes"], 9);
+    assert!(topics["Gone"].is_null() && topics["ByHand"].is_null() && groups["H"].is_null());
+    in_files("topics.json", "\"New\"");
+    in_files("subscriptionGroup.json", "\"retryMaxTimes\":9");
+    let written = std::fs::read_to_string(config.join("topics.json")).expect("a table");
+    assert!(!written.contains("ByHand") && !written.contains("\"Gone\""), "{written}");
+    world.hand_to(away);
+    for node in 0..MEMBERS {
+        assert_eq!(
+            tables_of(&raw, &world.address(node)),
+            (topics.clone(), groups.clone()),
+            "{node}"
+        );
     }
 }

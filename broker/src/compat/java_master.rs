@@ -16,7 +16,7 @@ use segment::Throttle;
 use store::journal::{Kind, Tables};
 
 use super::merge;
-use crate::{broker::Broker, role::Role};
+use crate::{broker::Broker, group::Group, role::Role, timer::Position};
 
 /// Time between two looks at the tables of a Java master.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -42,6 +42,8 @@ struct Seen {
     current: bool,
     /// The Java master of this term.
     of_term: Option<OfTerm>,
+    /// The newest term in which this node's files counted no more, as a member of ours led.
+    mended: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -108,10 +110,11 @@ impl JavaMaster {
 
     /// A node of ours leads, whose records say everything.
     fn ours_leads(&self) {
-        *self.seen() = Seen { current: true, of_term: None };
+        let mut seen = self.seen();
+        (seen.current, seen.of_term) = (true, None);
     }
 
-    /// Asks a Java broker for all its tables.
+    /// Asks a broker for all its tables.
     async fn ask(&self, address: &str, patience: Duration) -> Result<Tables, TakeError> {
         let mut tables = Tables::default();
         for (code, kind) in QUESTIONS {
@@ -127,8 +130,28 @@ impl JavaMaster {
             read(&mut tables, kind, &answer.body)
                 .map_err(|reason| TakeError::Unreadable { code, reason })?;
         }
+        Position::put(None, &mut tables.delays);
         merge::plain_attributes(&mut tables);
         Ok(tables)
+    }
+
+    /// The same of a Java broker, and how far it has delivered timers.
+    async fn ask_java(&self, address: &str, patience: Duration) -> Result<Tables, TakeError> {
+        let mut tables = self.ask(address, patience).await?;
+        Position::put(self.ask_for_timers(address, patience).await?, &mut tables.delays);
+        Ok(tables)
+    }
+
+    /// Asks a Java broker how far it has delivered timers; `None` where it has none.
+    async fn ask_for_timers(
+        &self,
+        address: &str,
+        patience: Duration,
+    ) -> Result<Option<Position>, TakeError> {
+        let question = Command::request(request::GET_TIMER_CHECK_POINT);
+        let answer = self.client.call(address, question, patience).await?;
+        let told = answer.code == response::SUCCESS;
+        Ok(told.then(|| Position::of_java(&answer.body)).flatten())
     }
 }
 
@@ -138,6 +161,11 @@ fn read(tables: &mut Tables, kind: Kind, body: &Bytes) -> Result<(), BodyError> 
         return Ok(());
     }
     tables.read_file(kind, body)
+}
+
+fn is_ours(group: &Group, id: &str) -> bool {
+    let ours = |member: &Known| member.id == id && matches!(member.kind, PeerKind::Own(_));
+    group.known().iter().any(ours)
 }
 
 /// Takes the tables of Java masters until it is dropped.
@@ -151,7 +179,11 @@ pub(crate) async fn follow(broker: std::sync::Arc<Broker>) {
             Role::Slave { leader, term } if group.is_java(&leader) => {
                 broker.take_java_tables(&leader, term).await;
             }
-            Role::Master { .. } | Role::Slave { .. } => broker.java_master.ours_leads(),
+            Role::Slave { leader, term } => {
+                broker.java_master.ours_leads();
+                broker.take_for_edited(&leader, term).await;
+            }
+            Role::Master { .. } => broker.java_master.ours_leads(),
             Role::Candidate | Role::TakingOver { .. } => {}
         }
     }
@@ -164,10 +196,52 @@ impl Broker {
         let (Role::Slave { leader, term }, Some(group)) = (self.role(), &self.group) else {
             return true;
         };
-        let ours = |member: &Known| member.id == leader && matches!(member.kind, PeerKind::Own(_));
         let taken = |seen: &OfTerm| seen.term == term && seen.address.is_some();
-        group.known().iter().any(ours)
-            || self.java_master.seen().of_term.as_ref().is_some_and(taken)
+        if is_ours(group, &leader) {
+            return !self.is_edited(term);
+        }
+        self.java_master.seen().of_term.as_ref().is_some_and(taken)
+    }
+
+    /// Whether this node's tables are as somebody else wrote their files, though a member of ours leads
+    /// and says what holds.
+    fn is_edited(&self, term: u64) -> bool {
+        self.journal.is_decided_by_files() && self.java_master.seen().mended != Some(term)
+    }
+
+    /// Takes the tables of a leader of ours in the place of those that somebody else wrote here: what
+    /// a Java slave had copied, or a person changed at this member alone.
+    async fn take_for_edited(&self, leader: &str, term: u64) {
+        let Some(group) = &self.group else { return };
+        if !is_ours(group, leader) || !self.is_edited(term) {
+            return;
+        }
+        let Some(address) = group.leader_client_address() else { return };
+        match self.java_master.ask(&address, PATIENCE).await {
+            Ok(tables) => {
+                let follows =
+                    |role: &Role| *role == Role::Slave { leader: leader.to_owned(), term };
+                if self.take_tables(tables, None, follows) {
+                    self.java_master.seen().mended = Some(term);
+                    tracing::warn!(
+                        leader,
+                        "files of config/ that somebody else wrote count no more: the tables are those of the leader"
+                    );
+                }
+            }
+            Err(error) => self.warn_not_taken(leader, &error),
+        }
+    }
+
+    fn warn_not_taken(&self, leader: &str, error: &TakeError) {
+        if let Some(held_back) = self.java_master.warned.tell(std::time::Instant::now()) {
+            tracing::warn!(
+                leader,
+                %error,
+                held_back,
+                "topics, groups and offsets of the master are not taken; trying again"
+            );
+        }
     }
 
     async fn take_java_tables(&self, leader: &str, term: u64) {
@@ -184,15 +258,7 @@ impl Broker {
                     of_term.address = None;
                 }
                 drop(seen);
-                let now = std::time::Instant::now();
-                if let Some(held_back) = self.java_master.warned.tell(now) {
-                    tracing::warn!(
-                        leader,
-                        %error,
-                        held_back,
-                        "topics, groups and offsets of the Java master are not taken; trying again"
-                    );
-                }
+                self.warn_not_taken(leader, &error);
             }
         }
     }
@@ -204,7 +270,7 @@ impl Broker {
             known => self.look_for_master().await.or(known),
         };
         let address = address.ok_or(TakeError::NoAddress)?;
-        let tables = self.java_master.ask(&address, PATIENCE).await?;
+        let tables = self.java_master.ask_java(&address, PATIENCE).await?;
         of_term.turns += 1;
         of_term.address = Some(address);
         if std::mem::take(&mut of_term.follows_on) {
@@ -215,7 +281,8 @@ impl Broker {
                 if *leader == of_term.leader && *term == of_term.term)
         };
         if self.take_tables(tables, of_term.first.as_ref(), is_follower) {
-            *self.java_master.seen() = Seen { current: true, of_term: Some(of_term) };
+            let mut seen = self.java_master.seen();
+            (seen.current, seen.of_term) = (true, Some(of_term));
         }
         Ok(())
     }
@@ -236,7 +303,7 @@ impl Broker {
         let of_term = self.java_master.seen().of_term.clone();
         let Some(of_term) = of_term.filter(|seen| seen.term + 1 == term) else { return };
         let Some(address) = &of_term.address else { return };
-        let asking = self.java_master.ask(address, LAST_LOOK);
+        let asking = self.java_master.ask_java(address, LAST_LOOK);
         match tokio::time::timeout(LAST_LOOK, asking).await {
             Ok(Ok(tables)) => {
                 let takes_over = |role: &Role| *role == Role::TakingOver { term };

@@ -25,6 +25,8 @@ const MOST: usize = 256;
 /// How long a hand-over to a Java member waits until that has taken the tables: it does so every ten
 /// seconds, or up to thirteen.
 const TAKES_TABLES: Duration = Duration::from_secs(14);
+/// How long it waits after that until the member has taken the progress of timers.
+const TAKES_TIMERS: Duration = Duration::from_secs(1);
 
 /// What is known of the Java slaves.
 #[derive(Debug)]
@@ -33,12 +35,18 @@ pub(crate) struct JavaSlaves {
     known: Mutex<BTreeSet<u64>>,
     /// How often one has taken all tables.
     taken: watch::Sender<u64>,
+    /// How often one has taken the progress of timers.
+    timers: watch::Sender<u64>,
 }
 
 impl JavaSlaves {
     /// None is known.
     pub(crate) fn new() -> Self {
-        Self { known: Mutex::default(), taken: watch::Sender::new(0) }
+        Self {
+            known: Mutex::default(),
+            taken: watch::Sender::new(0),
+            timers: watch::Sender::new(0),
+        }
     }
 
     /// A connection asks what only slaves ask.
@@ -47,6 +55,11 @@ impl JavaSlaves {
         if call.command.language == Language::Java && known.len() < MOST {
             known.insert(call.connection.id());
         }
+    }
+
+    /// One takes the progress of timers.
+    pub(crate) fn note_timers(&self) {
+        self.timers.send_modify(|times| *times += 1);
     }
 
     /// A connection has ended.
@@ -93,7 +106,12 @@ impl Broker {
                 "no Java slave has taken the tables for {} s: what was committed since its last copy goes back when it leads",
                 TAKES_TABLES.as_secs()
             );
+            return;
         }
+        // It asks for that right behind them, where it has timers.
+        let mut timers = self.java_slaves.timers.subscribe();
+        timers.mark_unchanged();
+        drop(tokio::time::timeout(TAKES_TIMERS, timers.changed()).await);
     }
 }
 

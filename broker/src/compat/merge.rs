@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use store::journal::Tables;
 
+use crate::timer::{FIRST_RESERVED, Position};
+
 /// The tables that hold while a Java broker leads: `master` is what it says now.
 ///
 /// It was a slave before, and copied the tables of its master every ten seconds only
@@ -12,6 +14,8 @@ use store::journal::Tables;
 /// the master before without a gap; then rows that it did not have at first stay, and offsets that
 /// it has not moved count only where they are larger. Without `first` everything is as it says.
 pub(super) fn merged(ours: &Tables, mut master: Tables, first: Option<&Tables>) -> Tables {
+    let timers = Position::later(Position::of(&ours.delays), Position::of(&master.delays));
+    Position::put(timers, &mut master.delays);
     let Some(first) = first else { return master };
     let kept = keep(&ours.topics, &mut master.topics, &first.topics);
     master.versions.topics.counter += i64::from(kept);
@@ -37,7 +41,7 @@ pub(super) fn merged(ours: &Tables, mut master: Tables, first: Option<&Tables>) 
             master.offsets.insert(key.clone(), queues);
         }
     }
-    for (level, known) in &ours.delays {
+    for (level, known) in ours.delays.range(..FIRST_RESERVED) {
         let offset = master.delays.entry(*level).or_default();
         *offset = (*offset).max(*known);
     }
@@ -100,6 +104,30 @@ mod tests {
         let ours = tables(vec![topic("Gone"), offsets("T@G", &[(0, 90)])]);
         let master = tables(vec![topic("T"), offsets("T@G", &[(0, 50)])]);
         assert_eq!(merged(&ours, master.clone(), None), master);
+    }
+
+    #[test]
+    fn timers_go_on_where_the_later_of_the_two_stands() {
+        let at = |due, offset| {
+            let mut tables = tables(vec![Change::Delays(vec![(1, 5)])]);
+            let last = [(1, due), (2, offset)].map(|(row, value)| (FIRST_RESERVED + row, value));
+            tables.delays.extend(last);
+            tables.delays.extend([(FIRST_RESERVED, 20), (FIRST_RESERVED + 3, 0)]);
+            tables
+        };
+        let (ours, none) = (at(10_000, 5), tables(vec![Change::Delays(vec![(1, 6)])]));
+        for first in [None, Some(&none)] {
+            for (master, expected) in [
+                (at(9_999, 999), Some(&ours)),
+                (at(12_999, 999), None),
+                (none.clone(), Some(&ours)),
+            ] {
+                let merged = merged(&ours, master.clone(), first);
+                let expected = expected.unwrap_or(&master);
+                assert_eq!(Position::of(&merged.delays), Position::of(&expected.delays));
+                assert_eq!(merged.delays[&1], master.delays[&1]);
+            }
+        }
     }
 
     #[test]

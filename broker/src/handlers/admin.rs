@@ -23,16 +23,24 @@ pub(crate) fn delay_offsets(broker: &Arc<Broker>, call: &mut Call) -> Result<Rep
     Reply::body(call, body.encode())
 }
 
-/// Code 60. Only slaves ask it, for how far timers are delivered. None are here, which Java says so:
-/// its slaves keep what they have (`AdminBrokerProcessor.getTimerCheckPoint`).
+/// Code 60. Only slaves ask it, for how far timers are delivered. A node that delivers none says so as
+/// Java does: its slaves keep what they have (`AdminBrokerProcessor.getTimerCheckPoint`).
 pub(crate) fn timer_check_point(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     broker.java_slaves.note(call);
-    Err(Rejection::new(response::SYSTEM_ERROR, "The checkpoint is null"))
+    let told = broker.is_master().then(|| broker.timers_shown.checkpoint()).flatten();
+    let told =
+        told.ok_or_else(|| Rejection::new(response::SYSTEM_ERROR, "The checkpoint is null"))?;
+    broker.java_slaves.note_timers();
+    Reply::body(call, told)
 }
 
-/// Code 61. Numbers of timers by topic; none are here (`AdminBrokerProcessor.getTimerMetrics`).
-pub(crate) fn timer_metrics(_broker: &Arc<Broker>, _call: &mut Call) -> Result<Reply, Rejection> {
-    Err(Rejection::new(response::SYSTEM_ERROR, "The timerMetrics is null"))
+/// Code 61. Numbers of timers that wait, by topic (`AdminBrokerProcessor.getTimerMetrics`); while they
+/// are not counted slaves keep what they have.
+pub(crate) fn timer_metrics(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let told = broker.is_master().then(|| broker.timers_shown.metrics()).flatten();
+    let told = told
+        .ok_or_else(|| Rejection::new(response::SYSTEM_ERROR, "The timer message store is null"))?;
+    Reply::body(call, told.encode())
 }
 
 /// Code 306. Removes files of consume queues whose messages the log no longer has.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, RwLock,
-        atomic::{AtomicBool, AtomicU32, AtomicUsize},
+        atomic::{AtomicBool, AtomicU32},
     },
     time::{Duration, Instant},
 };
@@ -49,6 +49,7 @@ use crate::{
     role::{Role, RoleEvent, slave_id},
     stats::Stats,
     switch::Switch,
+    timer,
     topic_queues::TopicQueues,
     topics::Topics,
     transaction::Transactions,
@@ -121,7 +122,7 @@ fn open_blocking(
         delay_progress,
         delay_wake: delay::Wake::default(),
         timer_wake: delay::Wake::default(),
-        timers_waiting: AtomicUsize::new(0),
+        timers_shown: timer::Shown::default(),
         transactions: Transactions::default(),
         registration: registration(&config)?,
         unique_ids: unique_ids(&advertised),

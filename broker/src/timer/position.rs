@@ -16,7 +16,7 @@ const LAST_OFFSET: u32 = FIRST_RESERVED + 2;
 const FLOOR: u32 = FIRST_RESERVED + 3;
 
 /// [`store::timer::PRECISION_MILLIS`], unsigned.
-const PRECISION: u64 = store::timer::PRECISION_MILLIS.unsigned_abs();
+pub(super) const PRECISION: u64 = store::timer::PRECISION_MILLIS.unsigned_abs();
 /// No message of a queue has a larger offset.
 const LAST_OF_ALL: u64 = i64::MAX.unsigned_abs();
 
@@ -65,17 +65,31 @@ impl Position {
         })
     }
 
-    /// As the file of a plain Java broker has it, which delivered what was due before a time
-    /// (`TimerCheckpoint.java`); `None` where it delivered nothing or is no such file.
-    pub(crate) fn of_java(file: &[u8]) -> Option<Self> {
+    /// As the file of a Java broker or its answer to code 60 has it, which delivered what was due
+    /// before a time (`TimerCheckpoint.java`); `None` where it delivered nothing or is no such file.
+    pub(crate) fn of_java(told: &[u8]) -> Option<Self> {
         let word = |number: usize| {
-            let bytes = file.get(8 * number..8 * number + 8)?.try_into().ok()?;
+            let bytes = told.get(8 * number..8 * number + 8)?.try_into().ok()?;
             u64::try_from(i64::from_be_bytes(bytes)).ok()
         };
         let (read, next) = (word(0)?, word(2)?);
         // What is out from then on is due a second later.
         let last = Key { due: read.checked_sub(1)?.checked_add(PRECISION)?, offset: LAST_OF_ALL };
         Some(Self { next, last, floor: 0 })
+    }
+
+    /// Of what two brokers know of one queue, which delivered in turn, what the later one knows: taken
+    /// row by row, what the one has not come to yet might count as delivered by the other.
+    pub(crate) fn later(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let floor = one.map_or(0, |known| known.floor).max(other.map_or(0, |known| known.floor));
+        let later = one.into_iter().chain(other).max_by_key(|known| known.last)?;
+        Some(Self { floor, ..later })
+    }
+
+    /// Puts this in the place of what a table says.
+    pub(crate) fn put(position: Option<Self>, table: &mut BTreeMap<u32, u64>) {
+        drop(table.split_off(&FIRST_RESERVED));
+        table.extend(position.map(Self::rows).unwrap_or_default());
     }
 
     /// What it adds to that table.
@@ -129,6 +143,27 @@ mod tests {
         assert!(!position.waits(out(read - 1, 1)));
         assert_eq!(Position::of_java(&[0; 56]), None);
         assert_eq!(Position::of_java(&file[..20]), None);
+    }
+
+    #[test]
+    fn of_two_that_delivered_in_turn_the_later_one_counts() {
+        let ours = Position { next: 9, last: Key { due: 10_000, offset: 5 }, floor: 4 };
+        let javas = |due| Position { next: 7, last: Key { due, offset: LAST_OF_ALL }, floor: 0 };
+        let later = |other| Position::later(Some(ours), Some(other)).expect("one of them");
+        assert_eq!(
+            later(javas(9_999)),
+            ours,
+            "what waits of its second is not Java's to pass over"
+        );
+        assert!(later(javas(9_999)).waits(Key { due: 10_000, offset: 6 }));
+        assert_eq!(later(javas(12_999)), Position { floor: 4, ..javas(12_999) });
+        assert_eq!(Position::later(None, Some(ours)), Some(ours));
+        assert_eq!(Position::later(None, None), None);
+        let mut table = BTreeMap::from([(3, 4), (NEXT, 1), (FIRST_RESERVED + 9, 1)]);
+        Position::put(Some(ours), &mut table);
+        assert_eq!((Position::of(&table), table.len()), (Some(ours), 5));
+        Position::put(None, &mut table);
+        assert_eq!(table, BTreeMap::from([(3, 4)]));
     }
 
     #[test]

@@ -149,6 +149,13 @@ async fn what_is_not_known_yet_is_refused_and_not_answered_with_nothing() {
     }
     let pulled = fixture.pull("T", 0, 5).await;
     assert_eq!(pulled.code, response::SERVICE_NOT_AVAILABLE, "{:?}", pulled.remark);
+    // A Java slave keeps what it has at these answers.
+    for (code, remark) in [
+        (request::GET_TIMER_CHECK_POINT, "The checkpoint is null"),
+        (request::GET_TIMER_METRICS, "The timer message store is null"),
+    ] {
+        refused(&fixture.ask(Command::request(code)).await, response::SYSTEM_ERROR, remark);
+    }
     fixture.broker.shutdown().await.expect("an orderly stop");
 }
 

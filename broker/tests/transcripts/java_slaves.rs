@@ -1,21 +1,30 @@
 //! What slaves of Java ask their master (`SlaveSynchronize.java`): codes 21, 43, 45, 60, 61, 201 and
 //! 402. They ask 21, 60 and 61 at the main port, and the others at the fast one.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use protocol::{
     Command,
     body::{
-        ConsumerOffsetSerializeWrapper, DelayOffsetSerializeWrapper,
+        ConsumerOffsetSerializeWrapper, DataVersion, DelayOffsetSerializeWrapper,
         MessageRequestModeSerializeWrapper, SubscriptionGroupConfig, SubscriptionGroupWrapper,
-        TopicConfigSerializeWrapper,
+        TimerMetricsSerializeWrapper, TopicConfigSerializeWrapper,
     },
     code::{request, response},
     header::{CreateTopicRequest, UpdateConsumerOffsetRequest},
+    json::Value,
     version,
 };
 
-use crate::fixture::{Fixture, LIMIT};
+use tokio::time::Instant;
+
+use crate::{
+    fixture::{Fixture, LIMIT},
+    timer::now,
+};
+
+/// [`LIMIT`] in milliseconds.
+const LIMIT_MILLIS: i64 = 20_000;
 
 /// A slave of this version.
 struct Slave<'a> {
@@ -35,6 +44,46 @@ impl Slave<'_> {
         let address = if at_main { broker.address() } else { broker.fast_address() };
         let request = Command { version: self.version, ..Command::request(code) };
         self.fixture.client.call(&address.to_string(), request, LIMIT).await.expect("an answer")
+    }
+
+    /// The numbers of a checkpoint with this next offset.
+    async fn checkpoint(&self, next: i64) -> Vec<i64> {
+        let begun = Instant::now();
+        loop {
+            let answer = self.ask(request::GET_TIMER_CHECK_POINT).await;
+            let word = |word: &[u8]| i64::from_be_bytes(word.try_into().expect("eight bytes"));
+            let words: Vec<i64> = answer.body.chunks_exact(8).map(word).collect();
+            if answer.code == response::SUCCESS && words[3] == next {
+                assert_eq!(words.len(), 7, "{words:?}");
+                return words;
+            }
+            assert!(begun.elapsed() < LIMIT, "{:?} {words:?}", answer.remark);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Version and numbers by topic, once they are as wanted.
+    async fn counts(
+        &self,
+        wanted: impl Fn(&BTreeMap<String, i64>) -> bool,
+    ) -> (DataVersion, BTreeMap<String, i64>) {
+        let begun = Instant::now();
+        loop {
+            let answer = self.ask(request::GET_TIMER_METRICS).await;
+            if answer.code == response::SUCCESS {
+                let told = TimerMetricsSerializeWrapper::decode(&answer.body).expect("JSON");
+                let number = |value: &Value| value.get("count")?.to_i64();
+                let counts = told.timing_count.iter();
+                let counts = counts
+                    .map(|(topic, value)| (topic.clone(), number(value).expect("one")))
+                    .collect();
+                if wanted(&counts) {
+                    return (told.data_version, counts);
+                }
+            }
+            assert!(begun.elapsed() < LIMIT, "{answer:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     async fn attributes(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
@@ -107,18 +156,36 @@ async fn a_slave_gets_every_table_that_fails_over() {
     MessageRequestModeSerializeWrapper::decode(&answer.body).expect("modes");
 }
 
-/// Java answers so where it has no timers; the slave keeps what it has.
+/// A slave that becomes the master goes on with timers where the checkpoint says: seven numbers, of which
+/// it takes the first, the time up to which all was delivered, and the fourth, the next offset.
 #[tokio::test(flavor = "multi_thread")]
-async fn timers_are_told_as_java_does_without_them() {
+async fn a_slave_is_told_how_far_timers_are_delivered_and_how_many_wait() {
     let fixture = Fixture::new().await;
-    let slave = Slave { fixture: &fixture, version: version::V5_3_3 };
-    for (code, remark) in [
-        (request::GET_TIMER_CHECK_POINT, "The checkpoint is null"),
-        (request::GET_TIMER_METRICS, "The timerMetrics is null"),
+    fixture.sent("T", "soon", "TIMER_DELAY_MS\u{1}10\u{2}UNIQ_KEY\u{1}A").await;
+    fixture.messages("T", 1, 1).await;
+    for (topic, properties) in [
+        ("T", "TIMER_DELAY_SEC\u{1}1000\u{2}UNIQ_KEY\u{1}B"),
+        ("U", "TIMER_DELAY_SEC\u{1}2000\u{2}UNIQ_KEY\u{1}C"),
+        ("U", "TIMER_DELAY_SEC\u{1}2000\u{2}UNIQ_KEY\u{1}D"),
+        ("T", "TIMER_DELAY_SEC\u{1}1000\u{2}TIMER_DEL_UNIQKEY\u{1}T+B"),
+        ("V", "TIMER_DELAY_SEC\u{1}2"),
     ] {
-        let answer = slave.ask(code).await;
-        assert_eq!((answer.code, answer.remark.as_deref()), (response::SYSTEM_ERROR, Some(remark)));
+        fixture.sent(topic, "late", properties).await;
     }
+    let slave = Slave { fixture: &fixture, version: version::V5_3_3 };
+    let checkpoint = slave.checkpoint(6).await;
+    let behind = now() - checkpoint[0];
+    assert!((0..LIMIT_MILLIS).contains(&behind), "nothing is late, up to {behind} ms ago");
+    assert_eq!((checkpoint[0] % 1_000, checkpoint[1], checkpoint[4]), (0, 0, 0), "{checkpoint:?}");
+    let (version, counts) = slave.counts(|counts| counts.contains_key("U")).await;
+    assert_eq!(counts["U"], 2);
+    assert!(!counts.contains_key("T") || counts["T"] == 0, "one takes the other back: {counts:?}");
+    fixture.messages("V", 1, 1).await;
+    let (later, counts) = slave.counts(|counts| !counts.contains_key("V")).await;
+    assert_eq!(counts["U"], 2);
+    assert_ne!(later, version, "a slave takes them where the version is another one");
+    let moved = slave.checkpoint(6).await;
+    assert!(moved[0] >= checkpoint[0] && moved[6] > checkpoint[6], "{checkpoint:?} {moved:?}");
 }
 
 /// A slave of 5.3.3 takes attributes for changes: without a sign it drops the whole table.

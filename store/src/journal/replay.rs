@@ -117,6 +117,13 @@ impl Replay {
         self.whole
     }
 
+    /// Whether tables are as somebody else wrote their files, which no record says, and no snapshot
+    /// that would say what holds is under way.
+    #[must_use]
+    pub fn is_decided_by_files(&self) -> bool {
+        !self.whole && self.settled.tables.any() && self.staged.is_none()
+    }
+
     /// The newest term that was opened.
     #[must_use]
     pub fn term(&self) -> u64 {

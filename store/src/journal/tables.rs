@@ -172,6 +172,21 @@ impl Tables {
         self.versions.take(kinds, &from.versions);
     }
 
+    /// The tables that are others than those of `from`, their versions included.
+    #[must_use]
+    pub fn differing(&self, from: &Self) -> Touched {
+        let (ours, theirs) = (&self.versions, &from.versions);
+        Touched {
+            topics: self.topics != from.topics || ours.topics != theirs.topics,
+            groups: self.groups != from.groups
+                || self.forbidden != from.forbidden
+                || ours.groups != theirs.groups,
+            offsets: self.offsets != from.offsets || ours.offsets != theirs.offsets,
+            delays: self.delays != from.delays || ours.delays != theirs.delays,
+            request_modes: self.request_modes != from.request_modes,
+        }
+    }
+
     fn change(&mut self, kind: Kind, change: &Change) {
         match (kind, change) {
             (Kind::Topics, Change::Topic(topic)) => {

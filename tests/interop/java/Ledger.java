@@ -1,11 +1,14 @@
 // Writes messages and keeps a ledger of those that were acknowledged; compares a ledger with what
 // a broker holds; consumes. All by the official client.
 // env: NAMESRV_ADDR
-//   produce TOPIC LEDGER COUNT THREADS [PAUSE]   until COUNT are acknowledged or none was for a
-//                                        minute; PAUSE milliseconds between two sends of a thread
+//   produce TOPIC LEDGER COUNT THREADS [PAUSE [DELAY]]   until COUNT are acknowledged or none was for a
+//                                        minute; PAUSE milliseconds between two sends of a thread;
+//                                        by timers of DELAY seconds
 //   verify TOPIC LEDGER keys|ids|moved   every entry of the ledger at its queue offset, byte-equal;
 //                                        a sample of them by key and id, or by id alone, or by key
 //                                        and the id that the stored message has now
+//   timers TOPIC LEDGER DELAY            every entry of a ledger of timers came, none before its time;
+//                                        tells how many came more than once
 //   consume TOPIC GROUP COUNT            by a push consumer; then waits whether more come
 // A line of a ledger: sequence number, queue id, queue offset, message id by offset.
 import java.io.*;
@@ -49,7 +52,8 @@ public class Ledger {
     return producer;
   }
 
-  static void produce(String topic, Path ledger, int count, int threads, long pause)
+  static void produce(
+      String topic, Path ledger, int count, int threads, long pause, long delay)
       throws Exception {
     DefaultMQProducer producer = producer(0);
     AtomicLong next = new AtomicLong(Files.exists(ledger) ? read(ledger).size() * 2L : 0);
@@ -68,6 +72,7 @@ public class Ledger {
                 long sequence = next.getAndIncrement();
                 Message message = new Message(topic, "T" + sequence % 3, body(sequence));
                 message.setKeys("key-" + sequence);
+                if (delay > 0) message.setDelayTimeSec(delay);
                 try {
                   SendResult result = producer.send(message);
                   if (result.getSendStatus() != SendStatus.SEND_OK) continue;
@@ -86,7 +91,9 @@ public class Ledger {
                   lastAcknowledged.set(System.nanoTime());
                   Thread.sleep(pause);
                 } catch (Exception failed) {
-                  if (failuresInRow.incrementAndGet() == 1) System.out.println(failed);
+                  if (failuresInRow.incrementAndGet() == 1) {
+                    System.out.println(failed.getMessage() + " by " + failed.getCause());
+                  }
                   System.out.println("failed " + System.currentTimeMillis());
                   Thread.sleep(50);
                 }
@@ -160,6 +167,36 @@ public class Ledger {
     producer.shutdown();
     System.out.printf(
         "verified %d of %d, stored %d%n", entries.size() - faults, entries.size(), sum);
+    System.exit(faults == 0 && !entries.isEmpty() ? 0 : 1);
+  }
+
+  /** Timers come at least once: a switch may deliver those of its last seconds again. */
+  static void timers(String topic, Path ledger, long delay) throws Exception {
+    List<Entry> entries = read(ledger);
+    DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("ledger_reader");
+    consumer.setNamesrvAddr(NAME_SERVER);
+    consumer.start();
+    Map<String, Integer> copies = new HashMap<>();
+    int faults = 0;
+    for (long end = System.nanoTime() + PATIENCE; ; Thread.sleep(1000)) {
+      copies.clear();
+      faults = 0;
+      for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(topic)) {
+        for (MessageExt message : drain(consumer, queue).values()) {
+          copies.merge(message.getKeys(), 1, Integer::sum);
+          long early = message.getBornTimestamp() + delay * 1000 - message.getStoreTimestamp();
+          if (early > 0) faults += fault(message.getKeys() + " came " + early + " ms too early");
+        }
+      }
+      boolean all = entries.stream().allMatch(entry -> copies.containsKey("key-" + entry.sequence));
+      if (all || System.nanoTime() > end) break;
+    }
+    for (Entry entry : entries) {
+      if (!copies.containsKey("key-" + entry.sequence)) faults += fault("never came: " + entry);
+    }
+    consumer.shutdown();
+    long again = copies.values().stream().filter(count -> count > 1).count();
+    System.out.printf("timers %d, faults %d, came again %d%n", entries.size(), faults, again);
     System.exit(faults == 0 && !entries.isEmpty() ? 0 : 1);
   }
 
@@ -248,7 +285,9 @@ public class Ledger {
               Paths.get(args[2]),
               Integer.parseInt(args[3]),
               Integer.parseInt(args[4]),
-              args.length > 5 ? Long.parseLong(args[5]) : 0);
+              args.length > 5 ? Long.parseLong(args[5]) : 0,
+              args.length > 6 ? Long.parseLong(args[6]) : 0);
+      case "timers" -> timers(args[1], Paths.get(args[2]), Long.parseLong(args[3]));
       case "verify" -> verify(args[1], Paths.get(args[2]), args[3]);
       case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]));
       default -> throw new IllegalArgumentException(args[0]);

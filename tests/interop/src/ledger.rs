@@ -75,10 +75,48 @@ impl Ledger {
     /// # Errors
     /// Where the process cannot be started.
     pub fn start_pacing(&self, name_server: &str, count: u32, pause: Duration) -> Result<Process> {
+        self.start(name_server, count, pause, Duration::ZERO)
+    }
+
+    /// As [`Ledger::start_pacing`], without an end, each message by a timer of so many seconds.
+    ///
+    /// # Errors
+    /// Where the process cannot be started.
+    pub fn start_timers(
+        &self,
+        name_server: &str,
+        pause: Duration,
+        delay: Duration,
+    ) -> Result<Process> {
+        self.start(name_server, u32::MAX >> 1, pause, delay)
+    }
+
+    fn start(
+        &self,
+        name_server: &str,
+        count: u32,
+        pause: Duration,
+        delay: Duration,
+    ) -> Result<Process> {
         let mut command = self.command(name_server);
         command.args(["produce", &self.topic]).arg(self.path());
         command.args([&count.to_string(), "8", &pause.as_millis().to_string()]);
+        command.arg(delay.as_secs().to_string());
         Process::start("producer", &mut command, &self.folder)
+    }
+
+    /// Waits until every timer of the ledger has come, none before its time; gives how many came and
+    /// how many of them more than once.
+    ///
+    /// # Errors
+    /// With those that never came, or came too early.
+    pub fn verify_timers(&self, name_server: &str, delay: Duration) -> Result<(usize, usize)> {
+        let mut command = self.command(name_server);
+        command.args(["timers", &self.topic]).arg(self.path()).arg(delay.as_secs().to_string());
+        let told = self.run("timer verifier", &mut command)?;
+        let again = told.rsplit(' ').next().unwrap_or_default();
+        let again = again.parse().with_context(|| format!("a number at the end of: {told}"))?;
+        Ok((self.len()?, again))
     }
 
     /// Number of messages that were acknowledged so far.
@@ -113,7 +151,7 @@ impl Ledger {
             LookUp::Ids => "ids",
             LookUp::MovedIds => "moved",
         });
-        self.run("verifier", &mut command)
+        self.run("verifier", &mut command).map(drop)
     }
 
     /// Consumes by a push consumer of `group`; exactly `count` messages must come.
@@ -123,17 +161,19 @@ impl Ledger {
     pub fn consume(&self, name_server: &str, group: &str, count: usize) -> Result<()> {
         let mut command = self.command(name_server);
         command.args(["consume", &self.topic, group, &count.to_string()]);
-        self.run("consumer", &mut command)
+        self.run("consumer", &mut command).map(drop)
     }
 
-    fn run(&self, name: &str, command: &mut Command) -> Result<()> {
+    /// Runs the program to its end; gives the last line that it printed.
+    fn run(&self, name: &str, command: &mut Command) -> Result<String> {
         let mut process = Process::start(name, command, &self.folder.join(name))?;
         let status = process.wait(LIMIT)?;
         let output = process.output()?;
         let last: Vec<&str> = output.lines().rev().take(20).collect();
         ensure!(status.success(), "{name}: {status}, last lines first:\n{}", last.join("\n"));
-        crate::show(&format!("{name}: {}", last.first().copied().unwrap_or_default()));
-        Ok(())
+        let told = last.first().copied().unwrap_or_default();
+        crate::show(&format!("{name}: {told}"));
+        Ok(told.to_owned())
     }
 
     fn command(&self, name_server: &str) -> Command {

@@ -58,6 +58,10 @@ impl MixedGroup {
         for (id, node) in &mut nodes {
             node.options.keys.push(("dLegerSelfId", id.clone()));
             node.options.keys.push(("dLegerPeers", members.text()));
+            // On a busy machine Java refuses sends that wait for its own threads or page cache.
+            for key in ["waitTimeMillsInSendQueue", "osPageCacheBusyTimeOutMills"] {
+                node.options.keys.push((key, "20000".to_owned()));
+            }
         }
         Ok(Self { members, name_server, nodes })
     }

@@ -2,8 +2,8 @@
 //! again, and nobody misses anything.
 //! Method: real processes on loopback, each product on the same folders with the same broker.conf,
 //! under the load of the official Java client. Every acknowledged message is read back at its offset, the
-//! logs of all members are compared entry by entry, a group goes on where it was, topics stay, and sends
-//! fail only while the master changes.
+//! logs of all members are compared entry by entry, a group goes on where it was, topics stay, timers
+//! come, but for few once, and sends fail only while the master changes.
 #![expect(clippy::print_stdout, reason = "tests report on standard output")]
 
 use std::{
@@ -28,6 +28,12 @@ use serde_json::json;
 const FILE_SIZE: u32 = 16 << 20;
 /// Pause of each of eight threads between two sends.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The same for timers.
+const PAUSE_OF_TIMERS: Duration = Duration::from_millis(800);
+/// How long a timer waits: longer than a switch, and shorter than each product leads.
+const TIMER: Duration = Duration::from_secs(20);
+/// One timer in so many may come again: those of the seconds around the two switches.
+const AGAIN: usize = 5;
 /// The group whose progress is watched.
 const GROUP: &str = "G_progress";
 /// A topic with an attribute, which Java 5.3.3 loses on its own slaves.
@@ -46,6 +52,11 @@ struct Scene {
     /// What a group consumes piece by piece.
     held: Ledger,
     producer: Process,
+    /// What comes by timers.
+    timers: Ledger,
+    timer_producer: Process,
+    /// How often it was waited for the slaves.
+    settled: u32,
     /// From when to when the master changed, in milliseconds since 1970.
     switches: Vec<(u128, u128)>,
 }
@@ -67,9 +78,16 @@ impl Scene {
         let held = Ledger::new(&folder.join("held"), "held")?;
         held.produce(&group.name_server(), 200)?;
         held.consume(&group.name_server(), GROUP, held.len()?)?;
+        // Before there is a load: a Java broker tells all name servers while a send makes a topic.
+        for topic in ["load", "timers"] {
+            make_topic(&group, topic, "")?;
+        }
         let load = Ledger::new(&folder.join("load"), "load")?;
         let producer = load.start_pacing(&group.name_server(), 10_000_000, PAUSE)?;
-        let scene = Self { group, load, held, producer, switches: Vec::new() };
+        let timers = Ledger::new(&folder.join("timers"), "timers")?;
+        let timer_producer = timers.start_timers(&group.name_server(), PAUSE_OF_TIMERS, TIMER)?;
+        let (settled, switches) = (0, Vec::new());
+        let scene = Self { group, load, held, producer, timers, timer_producer, settled, switches };
         scene.go_on()?;
         Ok(scene)
     }
@@ -106,14 +124,15 @@ impl Scene {
         self.go_on().with_context(|| format!("{master} runs {product:?}"))
     }
 
-    /// Java slaves copy the tables of the master every ten seconds, once they know it.
-    fn settle(&self) -> Result<()> {
-        let master = self.group.wait_master()?;
-        let followers = self.group.followers()?;
-        let topic = if self.has(&master, TYPED) { TYPED } else { "held" };
-        for id in followers {
+    /// Java slaves copy the tables of the master every ten seconds, once they know it: a topic that is
+    /// new shows that they have.
+    fn settle(&mut self) -> Result<()> {
+        self.settled += 1;
+        let topic = format!("Settled{}", self.settled);
+        make_topic(&self.group, &topic, "")?;
+        for id in self.group.followers()? {
             wait_until(&format!("{id} knows the topic {topic}"), PATIENCE, || {
-                self.has(&id, topic)
+                self.has(&id, &topic)
             })?;
         }
         Ok(())
@@ -133,18 +152,6 @@ impl Scene {
         self.held.consume(&self.group.name_server(), GROUP, new).context("progress of a group")
     }
 
-    fn make_topic(&self, attributes: &str) -> Result<()> {
-        let master = self.group.wait_master()?;
-        let fields = json!({
-            "topic": TYPED, "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4",
-            "perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
-            "attributes": attributes,
-        });
-        let answer = self.group.ask(&master, CREATE_TOPIC, &fields)?;
-        ensure!(answer.code == 0, "{answer:?}");
-        Ok(())
-    }
-
     fn typed_is_kept(&self) -> Result<()> {
         let master = self.group.wait_master()?;
         let answer = self.group.ask(&master, TOPIC_CONFIG, &json!({ "topic": TYPED }))?;
@@ -153,16 +160,29 @@ impl Scene {
         Ok(())
     }
 
-    /// Ends the load, and looks at everything that was acknowledged and at every failure.
-    fn end(mut self) -> Result<()> {
-        self.producer.kill()?;
-        let output = self.producer.output()?;
+    /// Sends fail while the master changes, and at no other time.
+    fn failures(&self, output: &str) -> Result<()> {
         let failures: Vec<u128> =
             output.lines().filter_map(|line| line.strip_prefix("failed ")?.parse().ok()).collect();
         let outside = |at: &&u128| !self.switches.iter().any(|(from, to)| (from..=to).contains(at));
-        let strangers = failures.iter().filter(outside).count();
-        println!("{} sends failed, {strangers} of them apart from switches", failures.len());
-        ensure!(strangers == 0, "{strangers} sends failed while the master stayed: {output}");
+        let strangers: Vec<u128> = failures.iter().filter(outside).copied().collect();
+        let (all, apart) = (failures.len(), strangers.len());
+        println!("{all} sends failed, {apart} of them apart from switches");
+        let reasons: Vec<&str> = output.lines().filter(|line| line.contains(" by ")).collect();
+        ensure!(apart == 0, "sends failed at {strangers:?} while the master stayed: {reasons:#?}");
+        Ok(())
+    }
+
+    /// Ends the load, and looks at everything that was acknowledged and at every failure.
+    fn end(mut self) -> Result<()> {
+        self.producer.kill()?;
+        self.timer_producer.kill()?;
+        for producer in [&self.producer, &self.timer_producer] {
+            self.failures(&producer.output()?)?;
+        }
+        let (came, again) = self.timers.verify_timers(&self.group.name_server(), TIMER)?;
+        println!("{came} timers came, {again} of them more than once");
+        ensure!(again * AGAIN <= came, "{again} of {came} timers came again");
         self.load.verify(&self.group.name_server(), LookUp::Ids)?;
         self.held.verify(&self.group.name_server(), LookUp::Ids)?;
         // What is written last reaches all members.
@@ -179,6 +199,19 @@ impl Scene {
     }
 }
 
+/// Makes a topic at the master.
+fn make_topic(group: &MixedGroup, topic: &str, attributes: &str) -> Result<()> {
+    let master = group.wait_master()?;
+    let fields = json!({
+        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4",
+        "perm": "6", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+        "attributes": attributes,
+    });
+    let answer = group.ask(&master, CREATE_TOPIC, &fields)?;
+    ensure!(answer.code == 0, "{topic}: {answer:?}");
+    Ok(())
+}
+
 /// A group of Java brokers of this version is taken over and given back.
 fn there_and_back(name: &str, java: &'static str) -> Result<()> {
     if !toolchain::java()? {
@@ -188,7 +221,7 @@ fn there_and_back(name: &str, java: &'static str) -> Result<()> {
         let mut scene = Scene::new(folder, java)?;
         scene.replace_all(Product::Ours).context("taken over")?;
         scene.progress_is_kept().context("taken over")?;
-        scene.make_topic("+message.type=FIFO")?;
+        make_topic(&scene.group, TYPED, "+message.type=FIFO")?;
         scene.replace_all(Product::Apache(java)).context("given back")?;
         scene.typed_is_kept().context("given back")?;
         scene.progress_is_kept().context("given back")?;
