@@ -123,11 +123,14 @@ const STAGES: &[Stage] = &[
     long("fuzz", 1_500, Work::Fuzz),
     stage("dledger", 70, Work::Interop("dledger", "acknowledged")),
     stage("dledger-java", 200, Work::Interop("dledger", "java")),
+    long("java-pop", 120, Work::Interop("clients", "java_pop")),
+    long("proxy", 900, Work::Interop("proxy", "")),
     long("takeover", 900, Work::Interop("takeover", "")),
     long("dledger-rounds", 900, Work::Interop("dledger", "thirty_rounds")),
     stage("store-sequences", 60, Work::Cargo(SEQUENCES)),
     long("store-sequences-4", 600, Work::Cargo(LONGER_SEQUENCES)),
     long("apache-clients", 600, Work::Apache("clients")),
+    long("apache-proxy", 900, Work::Apache("proxy")),
     long("apache-stores", 300, Work::Apache("stores")),
 ];
 

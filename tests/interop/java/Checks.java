@@ -11,14 +11,14 @@ import org.apache.rocketmq.client.producer.*;
 import org.apache.rocketmq.common.message.*;
 
 /** What cases have in common. */
-class Checks {
+class Checks extends Runner.Closing {
   static final String NS =
       Optional.ofNullable(System.getenv("NAMESRV_ADDR")).orElse("127.0.0.1:9876");
   static final String RUN = Long.toString(System.currentTimeMillis() % 100_000_000L, 36);
   static final AtomicInteger SEQ = new AtomicInteger();
 
   /** The client under test has no such call. */
-  static class Skip extends RuntimeException {
+  static class Skip extends Runner.Skip {
     Skip(String m) {
       super(m);
     }

@@ -12,7 +12,6 @@ import org.apache.rocketmq.common.message.*;
 /** One case: names of its own, and what it started, which is shut down at its end. */
 class Scene extends Checks {
   final String name;
-  final List<Runnable> closers = new CopyOnWriteArrayList<>();
 
   Scene(String n) {
     name = n;

@@ -83,6 +83,39 @@ pub fn go_program() -> Result<PathBuf> {
     Ok(out)
 }
 
+/// A Python environment with `package` (`name==version`) in it, as the path of its interpreter. Fetched
+/// once.
+///
+/// # Errors
+/// Where Python cannot be run or the package not be fetched.
+pub fn python(package: &str) -> Result<PathBuf> {
+    let folder = folder::interop()?.join("python").join(package);
+    let (interpreter, done) = (folder.join("bin").join("python"), folder.join(".done"));
+    if !done.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        let mut command = Command::new(&interpreter);
+        run(command.args(["-m", "pip", "install", "--quiet", package]))?;
+        fs::File::create(&done).with_context(|| format!("creating {}", done.display()))?;
+    }
+    Ok(interpreter)
+}
+
+/// A folder in whose `node_modules` there is `package` (`name@version`). Fetched once.
+///
+/// # Errors
+/// Where npm cannot be run or fails.
+pub fn node(package: &str) -> Result<PathBuf> {
+    let folder = folder::interop()?.join("node").join(package);
+    let done = folder.join(".done");
+    if !done.exists() {
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        let mut command = Command::new("npm");
+        run(command.args(["install", "--silent", "--prefix"]).arg(&folder).arg(package))?;
+        fs::File::create(&done).with_context(|| format!("creating {}", done.display()))?;
+    }
+    Ok(folder)
+}
+
 /// Builds our own binary, as it is now, and returns its path; or the one that `LEDGERMQ_BIN` names.
 ///
 /// # Errors

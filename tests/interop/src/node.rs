@@ -309,25 +309,33 @@ fn apache_broker(version: &str, jvm: &[&str], folder: &Path, conf: &Path) -> Res
 }
 
 /// A server of Apache's.
-struct Program<'a> {
-    artifact: &'a str,
-    version: &'a str,
-    main: &'a str,
+pub(crate) struct Program<'a> {
+    pub(crate) artifact: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) main: &'a str,
     /// Flags of the JVM.
-    jvm: &'a [&'a str],
+    pub(crate) jvm: &'a [&'a str],
 }
 
 fn java_server(program: &Program<'_>, folder: &Path, conf: &Path) -> Result<Command> {
+    let mut command = java_program(program, folder)?;
+    command.arg("-c").arg(conf);
+    Ok(command)
+}
+
+/// The command of a server of Apache's with its files in `folder`; what is missing are its arguments.
+pub(crate) fn java_program(program: &Program<'_>, folder: &Path) -> Result<Command> {
     let home = folder.display();
     let mut command = Command::new("java");
     command.args(libraries::OPENS).args(program.jvm);
     command.arg(format!("-Duser.home={home}")).arg("-Djava.net.preferIPv4Stack=true");
     command.arg("-cp").arg(libraries::class_path(program.artifact, program.version)?);
-    command.arg(program.main).arg("-c").arg(conf).env("ROCKETMQ_HOME", folder);
+    command.arg(program.main).env("ROCKETMQ_HOME", folder);
     Ok(command)
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+/// Writes a file of configuration.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     use std::io::Write;
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     let path = folder.join(name);

@@ -31,10 +31,19 @@ pub struct Answer {
 /// # Errors
 /// Where it does not answer, or not in this protocol.
 pub fn ask(port: u16, code: i32, fields: &Value) -> Result<Answer> {
+    ask_with(port, code, fields, &[])
+}
+
+/// As [`ask`], with a body.
+///
+/// # Errors
+/// See there.
+pub fn ask_with(port: u16, code: i32, fields: &Value, body: &[u8]) -> Result<Answer> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let socket = TcpStream::connect_timeout(&address, TIMEOUT).context("connecting")?;
     socket.set_read_timeout(Some(TIMEOUT)).context("setting a time-out")?;
-    write(&socket, code, 1, fields)?;
+    let mut writing = &socket;
+    writing.write_all(&framed((code, 1), fields, body)?).context("sending")?;
     read(&socket)
 }
 
@@ -65,15 +74,21 @@ pub fn read(mut socket: &TcpStream) -> Result<Answer> {
 /// # Errors
 /// Where the header is too long.
 pub fn frame(code: i32, opaque: i64, fields: &Value) -> Result<Vec<u8>> {
+    framed((code, opaque), fields, &[])
+}
+
+fn framed((code, opaque): (i32, i64), fields: &Value, body: &[u8]) -> Result<Vec<u8>> {
     let head = json!({
         "code": code, "language": "JAVA", "version": 513, "opaque": opaque, "flag": 0,
         "extFields": fields, "serializeTypeCurrentRPC": "JSON",
     });
     let head = head.to_string().into_bytes();
     let length = u32::try_from(head.len()).context("header is too long")?;
-    let mut frame = Vec::from((length + 4).to_be_bytes());
+    let whole = u32::try_from(head.len() + body.len() + 4).context("request is too long")?;
+    let mut frame = Vec::from(whole.to_be_bytes());
     frame.extend(length.to_be_bytes());
     frame.extend(head);
+    frame.extend(body);
     Ok(frame)
 }
 

@@ -7,15 +7,33 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{TOOLS, folder, libraries, node::Product, process::Process};
 
 /// Sources of the suite of the Java client.
-const SUITE: [&str; 7] = [
+const SUITE: [&str; 9] = [
     "Suite.java",
+    "Runner.java",
     "Checks.java",
     "Scene.java",
     "Sending.java",
     "Consuming.java",
     "Redelivery.java",
+    "Popping.java",
     "Queries.java",
 ];
+
+/// Sources of the cases of POP.
+const POP_SUITE: [&str; 5] =
+    ["PopSuite.java", "Runner.java", "Checks.java", "Scene.java", "Popping.java"];
+
+/// Sources of the suite of the Java client for gRPC.
+const GRPC_SUITE: [&str; 5] =
+    ["GrpcSuite.java", "Runner.java", "GrpcScene.java", "GrpcSending.java", "GrpcConsuming.java"];
+
+/// Versions of the gRPC clients.
+const GRPC_JAVA: &str = "5.2.0";
+const GRPC_PYTHON: &str = "rocketmq-python-client==5.1.2";
+const GRPC_NODE: &str = "rocketmq-client-nodejs@1.0.8";
+
+/// Time for all cases of a gRPC client, of which some wait for messages that come again.
+const GRPC_LIMIT: Duration = Duration::from_secs(600);
 
 /// Where a suite finds what it talks to.
 #[derive(Debug, Clone)]
@@ -45,6 +63,17 @@ impl Suite {
         let class_path = libraries::compile(name, &SUITE, &class_path)?;
         let command = java(&class_path, "Suite");
         Ok(Self { name, command, limit: Duration::from_secs(300) })
+    }
+
+    /// POP by the Java client 5.5.0.
+    ///
+    /// # Errors
+    /// Where the client cannot be fetched or the suite not compiled.
+    pub fn pop() -> Result<Self> {
+        let class_path = libraries::class_path("rocketmq-client", "5.5.0")?;
+        let class_path = libraries::compile("java-pop", &POP_SUITE, &class_path)?;
+        let command = java(&class_path, "PopSuite");
+        Ok(Self { name: "java-pop", command, limit: Duration::from_secs(300) })
     }
 
     /// The commands of mqadmin.
@@ -77,6 +106,45 @@ impl Suite {
     pub fn go() -> Result<Self> {
         let command = Command::new(libraries::go_program()?);
         Ok(Self { name: "go", command, limit: Duration::from_secs(300) })
+    }
+
+    /// The Java client for gRPC.
+    ///
+    /// # Errors
+    /// Where the client cannot be fetched or the suite not compiled.
+    pub fn grpc_java() -> Result<Self> {
+        let class_path = libraries::class_path("rocketmq-client-java", GRPC_JAVA)?;
+        let class_path = libraries::compile("java-grpc", &GRPC_SUITE, &class_path)?;
+        let command = java(&class_path, "GrpcSuite");
+        Ok(Self { name: "java-grpc", command, limit: GRPC_LIMIT })
+    }
+
+    /// The Python client for gRPC.
+    ///
+    /// # Errors
+    /// Where it cannot be fetched.
+    pub fn grpc_python() -> Result<Self> {
+        let mut command = Command::new(libraries::python(GRPC_PYTHON)?);
+        command.arg("-B").arg(folder::sources().join("python").join("suite.py"));
+        Ok(Self { name: "python-grpc", command, limit: GRPC_LIMIT })
+    }
+
+    /// The Node client for gRPC.
+    ///
+    /// # Errors
+    /// Where it cannot be fetched.
+    pub fn grpc_node() -> Result<Self> {
+        let modules = libraries::node(GRPC_NODE)?.join("node_modules");
+        let mut command = Command::new("node");
+        command.arg(folder::sources().join("node").join("suite.js")).env("NODE_PATH", modules);
+        Ok(Self { name: "node-grpc", command, limit: GRPC_LIMIT })
+    }
+
+    /// Through the proxy at an address, on topics and groups with this prefix.
+    #[must_use]
+    pub fn through(mut self, proxy: &str, prefix: &str) -> Self {
+        self.command.env("PROXY_ADDR", proxy).env("PREFIX", prefix);
+        self
     }
 
     /// Only the cases whose name holds one of `cases`.

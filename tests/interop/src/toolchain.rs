@@ -24,6 +24,22 @@ pub fn go() -> Result<bool> {
     all(&[("go", "version")])
 }
 
+/// Whether Python can make environments of its own; see [`java`].
+///
+/// # Errors
+/// In CI, the name of what is missing.
+pub fn python() -> Result<bool> {
+    all(&[("python3", "-cimport ensurepip, venv")])
+}
+
+/// Whether Node and its package manager are there; see [`java`].
+///
+/// # Errors
+/// In CI, the name of what is missing.
+pub fn node() -> Result<bool> {
+    all(&[("node", "--version"), ("npm", "--version")])
+}
+
 /// Whether a process can be given an `/etc/hosts` of its own, which takes root; see [`java`].
 ///
 /// # Errors

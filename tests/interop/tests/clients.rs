@@ -56,6 +56,15 @@ fn java_5_5_0() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a JDK and Maven: cargo xtask ci --only java-pop runs it"]
+fn java_pop() -> Result<()> {
+    if !toolchain::java()? {
+        return Ok(());
+    }
+    with_broker("java-pop", Suite::pop)
+}
+
+#[test]
 #[ignore = "needs a JDK and Maven: cargo xtask ci runs it"]
 fn java_4_9_8() -> Result<()> {
     if !toolchain::java()? {
