@@ -1,6 +1,7 @@
 // Runs commands of mqadmin in one JVM and compares what each prints with a regular expression.
 // usage: MqAdmin cases.txt [part of a case's name...]
-// env: NAMESRV_ADDR, BROKER_ADDR, CLUSTER, BROKER_NAME, LEFT_OUT (names of cases)
+// env: NAMESRV_ADDR, BROKER_ADDR, CLUSTER, BROKER_NAME, LEFT_OUT (names of cases),
+//   RUN (part of all names, else made from the time), OUTPUTS (folder that keeps what each case printed)
 // cases.txt says how a line is written. Ends with "N passed, N failed".
 import java.io.*;
 import java.lang.reflect.Field;
@@ -49,6 +50,7 @@ public class MqAdmin {
     String run() throws Exception {
       StringBuilder trouble = new StringBuilder();
       String output = output(arguments, trouble);
+      keep(name, output);
       Matcher matcher = Pattern.compile(pattern, Pattern.DOTALL).matcher(output);
       boolean found = matcher.find();
       boolean thrown = output.contains("SubCommandException") && !pattern.contains("xception");
@@ -60,6 +62,12 @@ public class MqAdmin {
       if (text.length() > 400) text = text.substring(0, 400);
       return trouble + "want /" + (absent ? "!" : "") + pattern + "/ got: " + text;
     }
+  }
+
+  /** Keeps what is to be compared with the same of another broker. */
+  static void keep(String name, String output) throws IOException {
+    String folder = VARIABLES.get("OUTPUTS");
+    if (folder != null) Files.writeString(Paths.get(folder, name), output);
   }
 
   /** What a command prints, without log lines. */
@@ -74,6 +82,7 @@ public class MqAdmin {
     Future<?> command =
         COMMANDS.submit(
             () -> {
+              running = Thread.currentThread();
               MQAdminStartup.main0(arguments, null);
               return null;
             });
@@ -89,6 +98,43 @@ public class MqAdmin {
       System.setErr(err);
     }
     return bytes.toString().replaceAll("(?m)^\\d\\d:\\d\\d:\\d\\d,\\d+ \\|-.*\\R", "");
+  }
+
+  /** The thread of the command that runs. */
+  static volatile Thread running;
+
+  /**
+   * A client that shuts down waits for a thread of its own, which looks up every three seconds only:
+   * it is woken, so that eighty commands do not take minutes.
+   */
+  static void wakeThoseWaitedFor() {
+    Thread waker =
+        new Thread(
+            () -> {
+              while (true) {
+                try {
+                  Thread.sleep(20);
+                } catch (InterruptedException end) {
+                  return;
+                }
+                Thread command = running;
+                if (command != null && isInShutdown(command)) interruptEventThreads();
+              }
+            });
+    waker.setDaemon(true);
+    waker.start();
+  }
+
+  static boolean isInShutdown(Thread thread) {
+    return Arrays.stream(thread.getStackTrace())
+        .limit(8)
+        .anyMatch(it -> it.getClassName().endsWith(".ServiceThread") && it.getMethodName().equals("shutdown"));
+  }
+
+  static void interruptEventThreads() {
+    for (Thread thread : Thread.getAllStackTraces().keySet()) {
+      if (thread.getName().startsWith("NettyEventExecutor")) thread.interrupt();
+    }
   }
 
   /**
@@ -129,6 +175,11 @@ public class MqAdmin {
     String[] words = line.trim().split("\\s+");
     switch (words[0]) {
       case "sleep" -> Thread.sleep(1000L * Integer.parseInt(words[1]));
+      case "file" -> {
+        String[] parts = line.trim().split("\\s+", 3);
+        Files.writeString(Paths.get(parts[1]), parts[2]);
+      }
+      case "show" -> keep(words[1], Files.readString(Paths.get(words[2])));
       case "consume" -> consume(words[1], words[2], Integer.parseInt(words[3]));
       default -> {
         return false;
@@ -138,8 +189,9 @@ public class MqAdmin {
   }
 
   public static void main(String[] arguments) throws Exception {
-    VARIABLES.put("RUN", Long.toString(System.currentTimeMillis() % 100_000_000L, 36));
+    VARIABLES.putIfAbsent("RUN", Long.toString(System.currentTimeMillis() % 100_000_000L, 36));
     System.setProperty("rocketmq.namesrv.addr", VARIABLES.get("NAMESRV_ADDR"));
+    wakeThoseWaitedFor();
     List<String> only = Arrays.asList(arguments).subList(1, arguments.length);
     List<String> leftOut = List.of(VARIABLES.getOrDefault("LEFT_OUT", "").split(","));
     int passed = 0;
