@@ -43,7 +43,7 @@ pub(crate) struct EntryDispatcher {
     /// The commit index that it was told last.
     told: Option<LogIndex>,
     standing: Standing,
-    life: KnownLife,
+    pub(crate) life: KnownLife,
     /// When it was last heard of.
     pub(crate) heard: Millis,
     /// Its connection was lost, and it has not answered since.
@@ -134,11 +134,6 @@ impl EntryDispatcher {
 
     pub(crate) fn is_provisional(&self) -> bool {
         self.standing.is_provisional()
-    }
-
-    /// The life of the follower, once it is heard of.
-    pub(crate) fn life(&self) -> KnownLife {
-        self.life
     }
 
     /// Whom to tell that it holds all again.
@@ -337,8 +332,7 @@ impl EntryDispatcher {
     ) -> Option<Event> {
         let restarted = self.life.is_some_and(|life| life != reply.life);
         if restarted && reply.known != self.life {
-            // Which of the two lives is the later one is not known: lives have no order. Only what
-            // was sent after the present one was heard of cannot have reached an earlier one.
+            // Lives have no order. Only what was sent after one was heard of reaches none before it.
             return None;
         }
         self.heard = view.now;

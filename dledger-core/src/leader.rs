@@ -265,7 +265,7 @@ impl Node {
                             term: self.term,
                             commit: self.ledger.committed(),
                             whole: dispatcher.whole(),
-                            known: dispatcher.life(),
+                            known: dispatcher.life,
                             kind,
                         },
                     ),
@@ -289,7 +289,7 @@ impl Node {
                 term: self.term,
                 commit: self.ledger.committed(),
                 whole: dispatcher.whole(),
-                known: dispatcher.life(),
+                known: dispatcher.life,
                 kind: PushKind::Append(range),
             },
         );
