@@ -35,13 +35,17 @@ use crate::{
     forward::Forwarder,
     group::Group,
     groups::Groups,
-    handlers::pull::{self, Pull},
+    handlers::{
+        pop,
+        pull::{self, Pull},
+    },
     hold::Hold,
     journal::Journal,
     lanes::Lanes,
     locks::QueueLocks,
     offsets::Offsets,
     pending::{self, InFlight, Outcome, Pending},
+    pop::Pop,
     producers::Producers,
     registration::Registration,
     requests::RequestCounters,
@@ -87,6 +91,8 @@ pub struct Broker {
     pub(crate) filters: Filters,
     /// Pulls that wait for messages.
     pub(crate) hold: Hold<Pull>,
+    /// Pop consumption.
+    pub(crate) pop: Pop,
     /// What fails over beside messages: the tables above and below follow from it.
     pub(crate) journal: Journal,
     /// How far delayed messages are delivered.
@@ -227,6 +233,7 @@ impl Broker {
                     self.delay_wake.wake();
                     self.timer_wake.wake();
                     self.transactions.wake.wake();
+                    self.pop.wake.wake();
                 }
                 RoleEffect::StopDelivery => {
                     self.delay_wake.wake();
@@ -237,6 +244,7 @@ impl Broker {
                     self.transactions.forget();
                     self.forget_unapplied();
                     pull::resume(self, self.hold.drain(None));
+                    pop::let_go(self, None);
                 }
                 // A planned switch leaves id 0 in the routes until the new master has taken it.
                 RoleEffect::Publish if self.switch.is_handing() => {}
@@ -385,6 +393,7 @@ impl Broker {
     /// A connection has ended: whatever hangs on it goes.
     pub(crate) fn connection_closed(&self, connection: &Arc<Connection>) {
         drop(self.hold.closed(connection.id()));
+        pop::closed(self, connection.id());
         self.java_slaves.closed(connection.id());
         self.client_gone(connection);
     }
@@ -407,6 +416,7 @@ impl ArrivalListener for Arrivals {
             ));
         }
         pull::resume(&broker, woken);
+        pop::arrived(&broker, arrivals);
         if arrivals.iter().any(|arrival| *arrival.topic == *SCHEDULE_TOPIC) {
             broker.delay_wake.wake();
         }

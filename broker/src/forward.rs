@@ -46,6 +46,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long an administrator waits: a new topic is registered before it is answered.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the client of a pop is taken to wait for messages, at most.
+const LONGEST_POLL: Duration = Duration::from_secs(50);
 
 /// How long a request that a member passed on waits for this node to become the master: then the member
 /// looks again who leads. In two hand-overs one after the other each of the two may take the other
@@ -228,10 +230,9 @@ pub(crate) fn carry(broker: &Arc<Broker>, serving: Serving, call: Call) {
 }
 
 async fn find_way(broker: &Arc<Broker>, serving: Serving, mut call: Call) {
-    call.patience.get_or_insert(match serving.lane {
-        Lane::Admin => ADMIN_PATIENCE,
-        Lane::Inline | Lane::Pull | Lane::Query => PATIENCE,
-    });
+    if call.patience.is_none() {
+        call.patience = Some(patience(serving.lane, &call.command));
+    }
     let mut changes = broker.switch.changes();
     let mut unreached: Option<(String, String)> = None;
     loop {
@@ -331,6 +332,18 @@ fn is_unserved(answer: &Command) -> bool {
 /// Whether the client waits long enough for one more look.
 fn has_time(call: &Call) -> bool {
     patience_left(call, Instant::now()) > PAUSE
+}
+
+/// How long the client is taken to wait, from its request on.
+fn patience(lane: Lane, command: &Command) -> Duration {
+    let waits = [request::POP_MESSAGE, request::NOTIFICATION].contains(&command.code);
+    let asked = command.field("pollTime").filter(|_| waits).and_then(|text| text.parse().ok());
+    match lane {
+        Lane::Admin => ADMIN_PATIENCE,
+        Lane::Inline | Lane::Pull | Lane::Query => {
+            PATIENCE + Duration::from_millis(asked.unwrap_or(0)).min(LONGEST_POLL)
+        }
+    }
 }
 
 /// How long the client still waits.

@@ -8,6 +8,7 @@ pub(crate) mod connections;
 pub(crate) mod groups;
 pub(crate) mod locks;
 pub(crate) mod offsets;
+pub(crate) mod pop;
 pub(crate) mod pull;
 pub(crate) mod query;
 pub(crate) mod recall;

@@ -30,7 +30,11 @@ use store::{
 use tokio::sync::{Notify, watch};
 
 use crate::{
-    broker::Broker, call::Rejection, config::BrokerConfig, groups::Groups, handlers::pull,
+    broker::Broker,
+    call::Rejection,
+    config::BrokerConfig,
+    groups::Groups,
+    handlers::{pop, pull},
     topics::Topics,
 };
 
@@ -258,6 +262,7 @@ impl Broker {
         self.groups.load(tables);
         self.offsets.load(tables);
         self.delay_progress.load(tables);
+        self.pop.orders.load(tables);
     }
 
     fn show(&self, changes: &[Change], touched: Touched, tables: &Tables) {
@@ -273,6 +278,7 @@ impl Broker {
                     if touched.offsets {
                         self.offsets.forget_topic(topic);
                     }
+                    self.pop.orders.forget(|queue| queue.topic == *topic);
                 }
                 Change::Group(group) | Change::NewGroup(group) if touched.groups => {
                     self.groups.take(&group.group_name, tables);
@@ -285,6 +291,7 @@ impl Broker {
                 }
                 Change::DropOffsetsOfGroup(group) if touched.offsets => {
                     self.offsets.forget_group(group);
+                    self.pop.orders.forget(|queue| queue.group == *group);
                 }
                 Change::Delays(levels) if touched.delays => self.delay_progress.take(levels),
                 _ => {}
@@ -298,6 +305,7 @@ impl Broker {
             let Change::DeleteTopic(topic) = change else { continue };
             self.stats.forget_topic(topic);
             pull::resume(self, self.hold.drain(Some(topic)));
+            pop::let_go(self, Some(topic));
         }
     }
 }

@@ -36,6 +36,7 @@ mod offline;
 mod offsets;
 mod operator;
 mod pending;
+mod pop;
 mod presence;
 mod producers;
 mod protocol_status;

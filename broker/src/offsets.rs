@@ -140,6 +140,10 @@ impl Offsets {
             for (queue, _) in queues {
                 if let Some(offset) = offsets.get(queue) {
                     progress.committed.insert(*queue, *offset);
+                    let known = |waiting: &Waiting| waiting.offset == *offset;
+                    if progress.pending.get(queue).is_some_and(known) {
+                        progress.pending.remove(queue);
+                    }
                 }
             }
         }
@@ -209,6 +213,28 @@ impl Offsets {
         }
     }
 
+    /// Keeps an offset whose record the caller has handed to the log: it holds here until that is
+    /// applied, or until [`Offsets::not_written`] says that it will not be.
+    pub(crate) fn written(&self, group: &str, topic: &str, queue: i32, offset: i64) {
+        self.with(group, topic, |_, progress| {
+            if !progress.resets.contains_key(&queue) {
+                let commit = self.commits.fetch_add(1, Ordering::Relaxed);
+                progress.pending.insert(queue, Waiting { offset, commit, sent: true });
+            }
+        });
+    }
+
+    /// The record of an offset that was [`Offsets::written`] is not in the log: the group goes on
+    /// at `from`, as far as it has not been set elsewhere since.
+    pub(crate) fn not_written(&self, group: &str, topic: &str, queue: i32, (from, to): (i64, i64)) {
+        self.with(group, topic, |key, progress| {
+            let later = progress.pending.get(&queue).is_some_and(|waiting| waiting.offset >= to);
+            if later && !progress.resets.contains_key(&queue) {
+                self.wait(key, progress, (queue, from));
+            }
+        });
+    }
+
     /// Where the group goes on in a queue: a reset that waits for it, else what it committed.
     pub(crate) fn query(&self, group: &str, topic: &str, queue: i32) -> Option<i64> {
         let progress = self.table.get(&key(group, topic))?;
@@ -244,6 +270,11 @@ impl Offsets {
             return None;
         }
         self.table.get_mut(&key)?.resets.remove(&queue)
+    }
+
+    /// Whether a reset waits for the group's next pull or pop of a queue.
+    pub(crate) fn has_reset(&self, group: &str, topic: &str, queue: i32) -> bool {
+        self.table.get(&key(group, topic)).is_some_and(|it| it.resets.contains_key(&queue))
     }
 
     /// Topics that the group has offsets for, in order.

@@ -95,7 +95,7 @@ const CONTROLLER_MODE: &str = "controller mode does not exist; a DLedger group e
 const CONTAINER: &str = "there is no broker container; start one process for each broker";
 const ACCESS: &str = "access control does not exist yet";
 const COLD_DATA: &str = "flow control of cold reads does not exist yet";
-const POP: &str = "pop consumption does not exist yet; use a push or pull consumer";
+const POP: &str = "this part of pop consumption does not exist yet";
 const LITE: &str = "lite topics do not exist yet";
 const STATIC_TOPICS: &str = "static topics do not exist yet";
 const TOOLS: &str = "this command does not exist yet";
@@ -438,12 +438,17 @@ pub(crate) static ROUTES: &[Route] = &[
     for_now(request::AUTH_GET_ACL, ACCESS),
     for_now(request::AUTH_LIST_ACL, ACCESS),
     for_now(request::SWITCH_TIMER_ENGINE, TIMERS),
-    for_now(request::POP_MESSAGE, POP),
-    for_now(request::ACK_MESSAGE, POP),
-    for_now(request::PEEK_MESSAGE, POP),
-    for_now(request::CHANGE_MESSAGE_INVISIBLETIME, POP),
-    for_now(request::NOTIFICATION, POP),
-    for_now(request::POLLING_INFO, POP),
+    served(request::POP_MESSAGE, Lane::Inline, Serves::Master, handlers::pop::pop),
+    served(request::ACK_MESSAGE, Lane::Inline, Serves::Master, handlers::pop::ack),
+    served(request::PEEK_MESSAGE, Lane::Pull, Serves::Master, handlers::pop::peek),
+    served(
+        request::CHANGE_MESSAGE_INVISIBLETIME,
+        Lane::Inline,
+        Serves::Master,
+        handlers::pop::change,
+    ),
+    served(request::NOTIFICATION, Lane::Inline, Serves::Master, handlers::pop::notify),
+    served(request::POLLING_INFO, Lane::Inline, Serves::Master, handlers::pop::polling_info),
     for_now(request::POP_ROLLBACK, POP),
     for_now(request::POP_LITE_MESSAGE, LITE),
     for_now(request::LITE_SUBSCRIPTION_CTL, LITE),
@@ -455,7 +460,7 @@ pub(crate) static ROUTES: &[Route] = &[
     for_now(request::GET_LITE_CLIENT_INFO, LITE),
     for_now(request::GET_LITE_GROUP_INFO, LITE),
     for_now(request::TRIGGER_LITE_DISPATCH, LITE),
-    for_now(request::BATCH_ACK_MESSAGE, POP),
+    served(request::BATCH_ACK_MESSAGE, Lane::Inline, Serves::Master, handlers::pop::acks),
 ];
 
 #[cfg(test)]
@@ -492,7 +497,8 @@ mod tests {
         };
         let passed_on = [
             10, 12, 14, 15, 17, 29, 30, 31, 32, 36, 37, 41, 42, 43, 45, 200, 207, 208, 215, 222,
-            225, 303, 308, 310, 314, 316, 317, 320, 323, 324, 325, 352, 353, 370, 401,
+            225, 303, 308, 310, 314, 316, 317, 320, 323, 324, 325, 352, 353, 370, 401, 200_050,
+            200_051, 200_052, 200_053, 200_054, 200_055, 200_151,
         ];
         assert_eq!(of(Serves::Master), passed_on);
         assert_eq!(of(Serves::Reader), [11, 361], "served with slaveReadEnable, else refused");

@@ -22,7 +22,7 @@ use crate::{
     config::{BrokerConfig, FlushDiskType},
     delay,
     dispatcher::{Dispatcher, Port},
-    handlers::pull,
+    handlers::{pop, pull},
     network::Listeners,
     timer, transaction,
 };
@@ -76,7 +76,7 @@ pub struct RunningBroker {
     opened: open::Opened,
     main: Arc<Server>,
     fast: Arc<Server>,
-    threads: [JoinHandle<()>; 3],
+    threads: [JoinHandle<()>; 4],
     tasks: JoinSet<()>,
     directory: PathBuf,
 }
@@ -223,11 +223,13 @@ impl RunningBroker {
         }
         self.broker.flush_at_stop().await;
         pull::resume(&self.broker, self.broker.hold.drain(None));
+        pop::let_go(&self.broker, None);
         tokio::join!(self.main.shutdown(), self.fast.shutdown());
         self.broker.forwarder.close();
         self.broker.delay_wake.stop();
         self.broker.timer_wake.stop();
         self.broker.transactions.wake.stop();
+        self.broker.pop.wake.stop();
         let (broker, threads, opened) = (self.broker, self.threads, self.opened);
         let closed = tokio::task::spawn_blocking(move || {
             for thread in threads {
@@ -283,13 +285,14 @@ fn completed(options: BrokerOptions) -> Result<BrokerConfig, StartError> {
     Ok(config)
 }
 
-/// The threads that look after delayed messages, timers and transactions.
-fn start_threads(broker: &Arc<Broker>) -> Result<[JoinHandle<()>; 3], StartError> {
+/// The threads that look after delayed messages, timers, transactions and popped messages.
+fn start_threads(broker: &Arc<Broker>) -> Result<[JoinHandle<()>; 4], StartError> {
     let failed = |error| StartError::Data(format!("the system gives no thread: {error}"));
     let delivery = delay::start(Arc::clone(broker)).map_err(failed)?;
     let timers = timer::start(Arc::clone(broker)).map_err(failed)?;
     let checks = transaction::start(Arc::clone(broker)).map_err(failed)?;
-    Ok([delivery, timers, checks])
+    let revival = crate::pop::start(Arc::clone(broker)).map_err(failed)?;
+    Ok([delivery, timers, checks, revival])
 }
 
 fn bind_ip(config: &BrokerConfig) -> Result<IpAddr, StartError> {

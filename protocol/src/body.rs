@@ -11,6 +11,7 @@ mod data;
 mod group;
 mod ha;
 mod offset;
+mod pop;
 mod query;
 mod register;
 mod route;
@@ -18,7 +19,7 @@ mod stats;
 mod topic;
 
 pub use self::{
-    client::*, connection::*, consumer::*, data::*, group::*, ha::*, offset::*, query::*,
+    client::*, connection::*, consumer::*, data::*, group::*, ha::*, offset::*, pop::*, query::*,
     register::*, route::*, stats::*, topic::*,
 };
 use crate::json::JsonError;

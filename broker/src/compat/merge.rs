@@ -16,6 +16,8 @@ use crate::timer::{FIRST_RESERVED, Position};
 pub(super) fn merged(ours: &Tables, mut master: Tables, first: Option<&Tables>) -> Tables {
     let timers = Position::later(Position::of(&ours.delays), Position::of(&master.delays));
     Position::put(timers, &mut master.delays);
+    // It tells nobody of ordered pops.
+    master.orders.clone_from(&ours.orders);
     let Some(first) = first else { return master };
     let kept = keep(&ours.topics, &mut master.topics, &first.topics);
     master.versions.topics.counter += i64::from(kept);

@@ -302,6 +302,24 @@ keys! {
         "defaultQueryMaxNum" default_query_max_num: u32 = 32, "messages" [1, 1000], hot,
             "Messages of one query by unique id.";
     }
+    "Pop" {
+        "popPollingSize" pop_polling_size: u32 = 1_024, "pops" [1, 1000000], hot,
+            "Pops of one group that wait for messages of one queue, or of all, of a topic; a further one is answered POLLING_FULL.";
+        "maxPopPollingSize" max_pop_polling_size: u32 = 100_000, "pops" [1, 10000000], hot,
+            "Pops that wait for messages at a time; a further one is answered POLLING_FULL.";
+        "popFromRetryProbability" pop_from_retry_probability: u32 = 20, "%" [0, 100], hot,
+            "Share of pops that look at messages which come again before those that are new; the others look at them last.";
+        "enableRetryTopicV2" enable_retry_topic_v2: bool = false, "", hot,
+            "Whether messages that were not acknowledged in time go to `%RETRY%GROUP+TOPIC` in place of `%RETRY%GROUP_TOPIC`.";
+        "retrieveMessageFromPopRetryTopicV1" retrieve_message_from_pop_retry_topic_v1: bool = true, "", hot,
+            "Whether with enableRetryTopicV2 pops still look at `%RETRY%GROUP_TOPIC` too.";
+        "popResponseReturnActualRetryTopic" pop_response_return_actual_retry_topic: bool = false, "", hot,
+            "Whether a message that comes again names its retry topic in place of the topic that is popped.";
+        "initPopOffsetByCheckMsgInMem" init_pop_offset_by_check_msg_in_mem: bool = true, "", hot,
+            "Whether a group that wants to begin with the newest message gets all of a young queue.";
+        "maxOpenCheckPoints" max_open_check_points: u32 = 1_000_000, "pops" [1000, 100000000], hot,
+            "LedgerMQ only. Pops whose messages are not all acknowledged, at a time; a further one is answered SYSTEM_BUSY. Each takes about 500 bytes of memory.";
+    }
     "Delay" {
         "messageDelayLevel" message_delay_level: DelayLevels = DelayLevels::default(), "", fixed,
             "Delays of levels 1, 2 and so on.";

@@ -149,6 +149,20 @@ known! {
     "each end of a transaction is recorded at once, in one batch with the message" {
         "transactionOpMsgMaxSize" = "4096", "transactionOpBatchInterval" = "3000",
     }
+    "what was popped is written to the revive topic at once, and is looked at when its time is over" {
+        "reviveQueueNum" = "8", "reviveInterval" = "1000", "reviveMaxSlow" = "3",
+        "reviveScanTime" = "10000", "enableSkipLongAwaitingAck" = "false",
+        "reviveAckWaitMs" = "180000", "skipWhenCKRePutReachMaxTimes" = "false",
+        "enablePopLog" = "false", "enablePopBufferMerge" = "false",
+        "popCkStayBufferTime" = "10000", "popCkStayBufferTimeOut" = "3000",
+        "popCkMaxBufferSize" = "200000", "popCkOffsetMaxQueueSize" = "20000",
+        "enablePopBatchAck" = "false", "appendAckAsync" = "false", "appendCkAsync" = "false",
+        "popPollingMapSize" = "100000", "popPollingMapExpireTimeSeconds" = "600",
+        "popLongPollingForceNotifyInterval" = "800", "enablePopMessageThreshold" = "false",
+        "popInflightMessageThreshold" = "10000", "enableNotifyAfterPopOrderLockRelease" = "true",
+        "popConsumerKVServiceEnable" = "false", "popConsumerKVServiceInit" = "false",
+        "popConsumerFSServiceInit" = "true",
+    }
     "batch consume queues are a later issue; such messages are refused" {
         "mapperFileSizeBatchConsumeQueue" = "13800000", "enableCompaction" = "true",
     }

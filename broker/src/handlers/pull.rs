@@ -2,7 +2,7 @@
 //! (`PullMessageProcessor.java`, `DefaultPullMessageResultHandler.java`).
 
 mod check;
-mod filter;
+pub(in crate::handlers) mod filter;
 mod slave;
 
 use std::{
@@ -314,7 +314,7 @@ fn code(status: GetStatus, asked: i64) -> i32 {
 }
 
 /// The records back to back. A single one shares the log's memory.
-fn concatenated(mut messages: Vec<Bytes>, total: usize) -> Bytes {
+pub(in crate::handlers) fn concatenated(mut messages: Vec<Bytes>, total: usize) -> Bytes {
     if messages.len() == 1 {
         return messages.pop().unwrap_or_default();
     }
@@ -326,6 +326,6 @@ fn concatenated(mut messages: Vec<Bytes>, total: usize) -> Bytes {
 }
 
 /// Offsets are far below the end of the signed range.
-fn signed(offset: u64) -> i64 {
+pub(in crate::handlers) fn signed(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }

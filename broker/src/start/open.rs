@@ -43,6 +43,7 @@ use crate::{
     offsets::Offsets,
     operator::Operator,
     pending::{Completions, InFlight, Pending},
+    pop::Pop,
     producers::Producers,
     registration::Registration,
     requests::RequestCounters,
@@ -91,8 +92,7 @@ fn open_blocking(
         grouped,
     });
     let log = open_log(&config, &vfs, &log_options, completions)?;
-    let members = other_members(&log_options);
-    let group = grouped.then(|| group_of(&config, log_options, peers, &log));
+    let group = grouped.then(|| group_of(&config, &log_options, peers, &log));
     let loaded = folder(&config, &vfs).load().map_err(data)?;
     // After the tables: where one cannot be read, the store stays as the last stop left it.
     let options = StoreOptions { native_below: log.front_end(), ..store_options(&config, vfs) };
@@ -118,6 +118,7 @@ fn open_blocking(
         stats,
         filters: Filters::default(),
         hold: Hold::new(config.max_held_pulls as usize),
+        pop: Pop::default(),
         journal,
         delay_progress,
         delay_wake: delay::Wake::default(),
@@ -137,7 +138,7 @@ fn open_blocking(
         role: RwLock::new(Role::Candidate),
         group,
         switch: Switch::new(),
-        forwarder: Forwarder::new(members),
+        forwarder: Forwarder::new(other_members(&log_options)),
         java_master: JavaMaster::new(),
         java_slaves: JavaSlaves::new(),
         settings: Arc::new(Settings::new(config)),
@@ -152,11 +153,16 @@ fn folder(config: &BrokerConfig, vfs: &Arc<dyn Vfs>) -> Folder {
 
 fn group_of(
     config: &BrokerConfig,
-    options: dledger::Options,
+    options: &dledger::Options,
     peers: dledger::Peers,
     log: &Arc<DledgerLog<Pending>>,
 ) -> Arc<Group> {
-    Arc::new(Group::new(options, peers, config.broker_cluster_name.clone(), Arc::clone(log)))
+    Arc::new(Group::new(
+        options.clone(),
+        peers,
+        config.broker_cluster_name.clone(),
+        Arc::clone(log),
+    ))
 }
 
 /// The log, behind what a plain Java broker left.

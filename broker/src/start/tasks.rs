@@ -11,8 +11,16 @@ use tokio::{sync::watch, task::JoinSet, time::MissedTickBehavior};
 
 use super::open::take_over;
 use crate::{
-    broker::Broker, clock, compat::java_master, config::BrokerConfig, dledger_log::DledgerLog,
-    group::Group, handlers::pull, housekeeping, journal, pending::Pending, role::RoleEvent,
+    broker::Broker,
+    clock,
+    compat::java_master,
+    config::BrokerConfig,
+    dledger_log::DledgerLog,
+    group::Group,
+    handlers::{pop, pull},
+    housekeeping, journal,
+    pending::Pending,
+    role::RoleEvent,
 };
 
 /// Starts the tasks; they end when the set is shut down.
@@ -52,6 +60,7 @@ pub(super) fn start(broker: &Arc<Broker>, log: &Arc<DledgerLog<Pending>>) -> Joi
             pull::resume(&it, it.hold.expired(Instant::now()));
         }
     });
+    tasks.spawn(pop::expire(Arc::clone(broker)));
     tasks.spawn(watch_disk(Arc::clone(broker), disk_of));
     let it = Arc::clone(broker);
     tasks.spawn(housekeeping::run(it));

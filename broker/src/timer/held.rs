@@ -13,7 +13,9 @@ use protocol::{
 };
 use store::timer::PRECISION_MILLIS;
 
-use crate::{call::Rejection, config::BrokerConfig, drafts, topics, waiting};
+use crate::{
+    call::Rejection, config::BrokerConfig, drafts, pop::names::is_revive_topic, topics, waiting,
+};
 
 /// Bytes of properties that a timer adds at most; where there is no room for them it leaves them out.
 const ADDED: usize = 80;
@@ -152,7 +154,8 @@ impl Held {
         let Self { record, mut properties } = self;
         let (topic, queue_id) =
             waiting::take_real_place(&mut properties).map_err(HeldError::Property)?;
-        if topics::refuses_sends(&topic) {
+        // A Java broker lets check points of pops come by timers.
+        if topics::refuses_sends(&topic) && !is_revive_topic(&topic) {
             return Err(HeldError::Topic(topic));
         }
         if properties.encoded_len() + ADDED <= MAX_LENGTH {

@@ -7,11 +7,17 @@ use protocol::{
 };
 
 use super::TEMPLATE;
-use crate::config::BrokerConfig;
+use crate::{
+    config::BrokerConfig,
+    pop::names::{is_revive_topic, revive_topic},
+};
 
 /// Whether no producer may send to a topic.
 pub(crate) fn refuses_sends(topic: &str) -> bool {
-    name::is_not_allowed_send_topic(topic) || topic == name::TIMER_TOPIC || is_journal(topic)
+    name::is_not_allowed_send_topic(topic)
+        || topic == name::TIMER_TOPIC
+        || is_revive_topic(topic)
+        || is_journal(topic)
 }
 
 /// Whether a topic is the broker's own journal, which no client sees.
@@ -59,7 +65,7 @@ pub(super) fn topics(config: &BrokerConfig) -> Vec<TopicConfig> {
         topic(name::OFFSET_MOVED_EVENT, 1),
         topic(name::SCHEDULE_TOPIC, levels),
         topic(&format!("{cluster}_REPLY_TOPIC"), 1),
-        topic(&format!("rmq_sys_REVIVE_LOG_{cluster}"), 8),
+        topic(&revive_topic(cluster), 8),
         with_perm(&format!("rmq_sys_SYNC_BROKER_MEMBER_{broker}"), 1, perm::INHERIT),
         topic(name::TRANS_HALF_TOPIC, 1),
         topic(name::TRANS_OP_HALF_TOPIC, 1),

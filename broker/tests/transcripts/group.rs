@@ -28,10 +28,10 @@ use crate::{
 /// A name server that leaves an address under its former id, and takes whatever has an id away when
 /// that id is unregistered, as those before 4.5 do.
 #[derive(Default)]
-struct OldNames(Mutex<BTreeMap<i64, String>>);
+pub(crate) struct OldNames(Mutex<BTreeMap<i64, String>>);
 
 impl OldNames {
-    fn start() -> (Arc<Self>, Server) {
+    pub(crate) fn start() -> (Arc<Self>, Server) {
         let names = Arc::new(Self::default());
         let any = "127.0.0.1:0".parse().expect("an address");
         let handler = Arc::<Self>::clone(&names);
@@ -70,7 +70,7 @@ impl Handler for OldNames {
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Members of a group whose peer ports were free a moment ago.
-fn members(names: &Server) -> Vec<String> {
+pub(crate) fn members(names: &Server) -> Vec<String> {
     let held: Vec<_> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
     let peers: Vec<_> = held
         .iter()
@@ -93,7 +93,7 @@ fn group(fixture: &Fixture) -> Arc<Group> {
 }
 
 /// Waits until this member is the master and all others are slaves.
-async fn wait_master(fixtures: &[Fixture], wanted: impl Fn(usize) -> bool) -> usize {
+pub(crate) async fn wait_master(fixtures: &[Fixture], wanted: impl Fn(usize) -> bool) -> usize {
     let deadline = Instant::now() + LIMIT;
     loop {
         let roles: Vec<_> =
@@ -202,7 +202,7 @@ async fn routes_follow_rapid_changes_of_the_leader() {
     end(fixtures).await;
 }
 
-async fn end(fixtures: Vec<Fixture>) {
+pub(crate) async fn end(fixtures: Vec<Fixture>) {
     for Fixture { broker, client, .. } in fixtures {
         client.close();
         broker.shutdown().await.expect("an orderly stop");
@@ -210,7 +210,7 @@ async fn end(fixtures: Vec<Fixture>) {
 }
 
 /// Gives the lead to another member; returns its number.
-async fn hand_on(fixtures: &[Fixture], master: usize) -> usize {
+pub(crate) async fn hand_on(fixtures: &[Fixture], master: usize) -> usize {
     let next = (master + 1) % 3;
     let deadline = Instant::now() + LIMIT;
     let mut master = master;

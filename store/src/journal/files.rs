@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, io, sync::Arc};
 
 use protocol::body::{
-    BodyError, ConsumerOffsetSerializeWrapper, DataVersion, DelayOffsetSerializeWrapper,
-    MessageRequestModeSerializeWrapper, SetMessageRequestModeRequestBody, SubscriptionGroupConfig,
-    SubscriptionGroupWrapper, TopicConfig, TopicConfigSerializeWrapper,
+    BodyError, ConsumerOffsetSerializeWrapper, ConsumerOrderInfoWrapper, DataVersion,
+    DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper,
+    SetMessageRequestModeRequestBody, SubscriptionGroupConfig, SubscriptionGroupWrapper,
+    TopicConfig, TopicConfigSerializeWrapper,
 };
 use serde_json::{Map, Value, json};
 
@@ -14,8 +15,8 @@ use crate::config_file::{JavaText, java_text};
 
 impl Kind {
     /// Every table.
-    pub const ALL: [Self; 5] =
-        [Self::Topics, Self::Groups, Self::Offsets, Self::Delays, Self::RequestModes];
+    pub const ALL: [Self; 6] =
+        [Self::Topics, Self::Groups, Self::Offsets, Self::Delays, Self::RequestModes, Self::Orders];
 
     /// Name of the table's file in config/.
     #[must_use]
@@ -26,6 +27,7 @@ impl Kind {
             Self::Offsets => "consumerOffset.json",
             Self::Delays => "delayOffset.json",
             Self::RequestModes => "messageRequestMode.json",
+            Self::Orders => "consumerOrderInfo.json",
         }
     }
 
@@ -40,6 +42,7 @@ impl Kind {
             Self::Offsets => &["consumerOffset.json", LIGHT_OFFSETS],
             Self::Delays => &["delayOffset.json"],
             Self::RequestModes => &["messageRequestMode.json"],
+            Self::Orders => &["consumerOrderInfo.json"],
         }
     }
 }
@@ -70,6 +73,7 @@ impl Tables {
             Kind::RequestModes => {
                 java_text(&serde_json::from_slice(&self.request_modes_wrapper().encode())?, plain)
             }
+            Kind::Orders => self.orders_text(),
         })
     }
 
@@ -130,6 +134,7 @@ impl Tables {
                 let read = MessageRequestModeSerializeWrapper::decode(content)?;
                 self.request_modes = named(read.message_request_mode_map);
             }
+            Kind::Orders => self.orders = ConsumerOrderInfoWrapper::decode(content)?.table,
         }
         Ok(())
     }
@@ -190,6 +195,21 @@ impl Tables {
             "lmqOffsetTable": light,
             "offsetTable": plain,
         });
+        java_text(&value, JavaText { integer_keys: &integer_keys })
+    }
+
+    fn orders_text(&self) -> String {
+        let mut value = json!({ "table": self.orders });
+        // Java leaves out what is not there.
+        let rows = value.get_mut("table").and_then(Value::as_object_mut);
+        let rows = rows.into_iter().flat_map(|table| table.values_mut());
+        for row in rows.filter_map(Value::as_object_mut).flat_map(|rows| rows.values_mut()) {
+            if let Some(row) = row.as_object_mut() {
+                row.retain(|_, field| !field.is_null());
+            }
+        }
+        let integer_keys =
+            |path: &[&str]| matches!(path, ["table", _] | ["table", _, _, "oc" | "ot"]);
         java_text(&value, JavaText { integer_keys: &integer_keys })
     }
 

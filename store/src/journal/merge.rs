@@ -34,6 +34,9 @@ impl Tables {
         if kinds.request_modes {
             rows(&mut self.request_modes, &base.request_modes, &ours.request_modes);
         }
+        if kinds.orders {
+            rows(&mut self.orders, &base.orders, &ours.orders);
+        }
     }
 }
 

@@ -94,6 +94,15 @@ pub enum Change {
     Delays(Vec<(u32, u64)>),
     /// How a group consumes a topic. In records from version 2 on.
     RequestMode(SetMessageRequestModeRequestBody),
+    /// What an ordered pop was given of a queue. In records from version 2 on.
+    Order {
+        /// `topic@group`.
+        key: String,
+        /// The queue.
+        queue: i32,
+        /// The row as JSON in Java's form; nothing where it is dropped.
+        row: Option<String>,
+    },
     /// First and next offsets of queues. Only in parts of a snapshot.
     Queues {
         /// The topic.
@@ -154,7 +163,9 @@ impl Record {
     /// The oldest form that can say it.
     fn version(&self) -> u32 {
         let (Self::Changes { changes } | Self::Part { rows: changes, .. }) = self else { return 1 };
-        let newer = changes.iter().any(|change| matches!(change, Change::RequestMode(_)));
+        let newer =
+            |change: &Change| matches!(change, Change::RequestMode(_) | Change::Order { .. });
+        let newer = changes.iter().any(newer);
         if newer { VERSION } else { 1 }
     }
 }

@@ -32,6 +32,13 @@ pub fn records(
     }
     let modes = tables.request_modes.values().flat_map(|groups| groups.values());
     rows.extend(modes.map(|mode| Change::RequestMode(mode.clone())));
+    for (key, orders) in &tables.orders {
+        rows.extend(orders.iter().map(|(queue, row)| Change::Order {
+            key: key.clone(),
+            queue: *queue,
+            row: Some(String::from_utf8_lossy(&row.encode()).into_owned()),
+        }));
+    }
     rows.extend(queues.into_iter().map(|(topic, queues)| Change::Queues { topic, queues }));
     let mut records = Vec::new();
     for (nth, rows) in (0..).zip(pack(rows)?) {

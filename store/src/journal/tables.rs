@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use protocol::body::{
-    DataVersion, SetMessageRequestModeRequestBody, SubscriptionGroupConfig, TopicConfig,
+    DataVersion, OrderInfo, SetMessageRequestModeRequestBody, SubscriptionGroupConfig, TopicConfig,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub struct Tables {
     pub delays: BTreeMap<u32, u64>,
     /// How groups consume, by topic and group; what is not named consumes as configured.
     pub request_modes: BTreeMap<String, BTreeMap<String, SetMessageRequestModeRequestBody>>,
+    /// What ordered pops were given of each queue, by `topic@group`.
+    pub orders: BTreeMap<String, BTreeMap<i32, OrderInfo>>,
     /// How often each was changed.
     pub versions: Versions,
 }
@@ -55,6 +57,8 @@ pub enum Kind {
     Delays,
     /// How groups consume.
     RequestModes,
+    /// Ordered pops.
+    Orders,
 }
 
 /// A set of tables.
@@ -70,12 +74,20 @@ pub struct Touched {
     pub delays: bool,
     /// How groups consume.
     pub request_modes: bool,
+    /// Ordered pops.
+    pub orders: bool,
 }
 
 impl Touched {
     /// All tables.
-    pub const ALL: Self =
-        Self { topics: true, groups: true, offsets: true, delays: true, request_modes: true };
+    pub const ALL: Self = Self {
+        topics: true,
+        groups: true,
+        offsets: true,
+        delays: true,
+        request_modes: true,
+        orders: true,
+    };
 
     /// Adds a table.
     pub fn add(&mut self, kind: Kind) {
@@ -85,6 +97,7 @@ impl Touched {
             Kind::Offsets => self.offsets = true,
             Kind::Delays => self.delays = true,
             Kind::RequestModes => self.request_modes = true,
+            Kind::Orders => self.orders = true,
         }
     }
 
@@ -97,6 +110,7 @@ impl Touched {
             Kind::Offsets => self.offsets,
             Kind::Delays => self.delays,
             Kind::RequestModes => self.request_modes,
+            Kind::Orders => self.orders,
         }
     }
 
@@ -118,15 +132,21 @@ impl Change {
                 touched.topics = true;
                 touched.offsets = true;
                 touched.request_modes = true;
+                touched.orders = true;
             }
             Self::Group(_) | Self::NewGroup(_) | Self::Forbidden { .. } => touched.groups = true,
             Self::DeleteGroup(_) => {
                 touched.groups = true;
                 touched.request_modes = true;
             }
-            Self::Offsets { .. } | Self::DropOffsetsOfGroup(_) => touched.offsets = true,
+            Self::Offsets { .. } => touched.offsets = true,
+            Self::DropOffsetsOfGroup(_) => {
+                touched.offsets = true;
+                touched.orders = true;
+            }
             Self::Delays(_) => touched.delays = true,
             Self::RequestMode(_) => touched.request_modes = true,
+            Self::Order { .. } => touched.orders = true,
             Self::Queues { .. } => {}
         }
         touched
@@ -169,6 +189,9 @@ impl Tables {
         if kinds.request_modes {
             self.request_modes.clone_from(&from.request_modes);
         }
+        if kinds.orders {
+            self.orders.clone_from(&from.orders);
+        }
         self.versions.take(kinds, &from.versions);
     }
 
@@ -184,6 +207,7 @@ impl Tables {
             offsets: self.offsets != from.offsets || ours.offsets != theirs.offsets,
             delays: self.delays != from.delays || ours.delays != theirs.delays,
             request_modes: self.request_modes != from.request_modes,
+            orders: self.orders != from.orders,
         }
     }
 
@@ -211,6 +235,28 @@ impl Tables {
             (Kind::Delays, Change::Delays(levels)) => self.delays.extend(levels.iter().copied()),
             (Kind::Groups, change) => self.change_groups(change),
             (Kind::RequestModes, change) => self.change_request_modes(change),
+            (Kind::Orders, change) => self.change_orders(change),
+            _ => {}
+        }
+    }
+
+    fn change_orders(&mut self, change: &Change) {
+        match change {
+            Change::Order { key, queue, row } => {
+                let rows = self.orders.entry(key.clone()).or_default();
+                // What is no row says as little as none.
+                match row.as_deref().and_then(|row| OrderInfo::decode(row.as_bytes()).ok()) {
+                    Some(row) => drop(rows.insert(*queue, row)),
+                    None => drop(rows.remove(queue)),
+                }
+                if rows.is_empty() {
+                    self.orders.remove(key);
+                }
+            }
+            Change::DeleteTopic(topic) => self.orders.retain(|key, _| of_key(key).0 != topic),
+            Change::DropOffsetsOfGroup(group) => {
+                self.orders.retain(|key, _| of_key(key).1 != group);
+            }
             _ => {}
         }
     }

@@ -1,7 +1,9 @@
 //! Random changes, snapshots and crashes: whatever a node starts from, the tables are the same.
 
 use proptest::prelude::*;
-use protocol::body::{SetMessageRequestModeRequestBody, SubscriptionGroupConfig, TopicConfig};
+use protocol::body::{
+    OrderInfo, SetMessageRequestModeRequestBody, SubscriptionGroupConfig, TopicConfig,
+};
 
 use super::*;
 
@@ -49,6 +51,11 @@ fn any_change() -> impl Strategy<Value = Change> {
         (few.clone(), few.clone(), value, 0..9_i64).prop_map(|(topic, group, queue, offset)| {
             let key = format!("T{topic}@G{group}");
             Change::Offsets { key, queues: vec![(queue, offset)] }
+        }),
+        (few.clone(), few.clone(), prop::option::of(0..9_i64)).prop_map(|(topic, queue, time)| {
+            let row = |pop_time| OrderInfo { pop_time, ..OrderInfo::default() }.encode();
+            let row = time.map(|time| String::from_utf8(row(time).to_vec()).expect("JSON"));
+            Change::Order { key: format!("T{topic}@G{topic}"), queue: queue.into(), row }
         }),
         few.prop_map(|nth| Change::DropOffsetsOfGroup(format!("G{nth}"))),
         (1..4_u32, 0..9_u64).prop_map(|(level, offset)| Change::Delays(vec![(level, offset)])),
@@ -166,7 +173,7 @@ proptest! {
     #[test]
     fn replay_from_any_mark_gives_the_same_tables(
         steps in prop::collection::vec(any_step(), 1..30),
-        mixed in prop::collection::vec(any::<bool>(), 5),
+        mixed in prop::collection::vec(any::<bool>(), 6),
     ) {
         let log = log_of(steps);
         prop_assert_eq!(&log.tables_from(Replay::default()), log.leader.tables());
@@ -179,6 +186,7 @@ proptest! {
             let newer = Touched {
                 topics: mixed[0], groups: mixed[1], offsets: mixed[2], delays: mixed[3],
                 request_modes: mixed[4],
+                orders: mixed[5],
             };
             tables.take(newer, later.tables());
             tables.versions = state.tables().versions.clone();

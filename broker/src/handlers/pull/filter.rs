@@ -11,7 +11,7 @@ use crate::filter::Compiled;
 
 /// Which messages a pull lets through.
 #[derive(Debug)]
-pub(super) enum PullFilter {
+pub(in crate::handlers) enum PullFilter {
     /// By their tags.
     Tags(TagFilter),
     /// By their properties.
@@ -20,14 +20,14 @@ pub(super) enum PullFilter {
 
 impl PullFilter {
     /// What an expression lets through.
-    pub(super) fn of_expression(compiled: Arc<Compiled>) -> Self {
+    pub(in crate::handlers) fn of_expression(compiled: Arc<Compiled>) -> Self {
         let cheap = compiled.is_cheap();
         let test = Box::new(move |record: &[u8]| compiled.passes_record(record));
         Self::Expression(Expression { cheap, any: TagFilter::all(), test })
     }
 
     /// Whether it may be asked where nothing may take long.
-    pub(super) fn is_cheap(&self) -> bool {
+    pub(in crate::handlers) fn is_cheap(&self) -> bool {
         match self {
             Self::Tags(_) => true,
             Self::Expression(expression) => expression.cheap,
@@ -35,12 +35,12 @@ impl PullFilter {
     }
 
     /// Whether the message itself has to be looked at.
-    pub(super) fn looks_inside(&self) -> bool {
+    pub(in crate::handlers) fn looks_inside(&self) -> bool {
         matches!(self, Self::Expression(_))
     }
 
     /// The tags that it lets through.
-    pub(super) fn tags(&self) -> &TagFilter {
+    pub(in crate::handlers) fn tags(&self) -> &TagFilter {
         match self {
             Self::Tags(tags) => tags,
             Self::Expression(expression) => &expression.any,
@@ -48,7 +48,7 @@ impl PullFilter {
     }
 
     /// What it asks of a record whose tags pass, in the form that the store takes.
-    pub(super) fn content(&self) -> Option<&ContentFilter<'_>> {
+    pub(in crate::handlers) fn content(&self) -> Option<&ContentFilter<'_>> {
         match self {
             Self::Tags(_) => None,
             Self::Expression(expression) => Some(&*expression.test),
@@ -60,7 +60,7 @@ impl PullFilter {
 type Test = dyn Fn(&[u8]) -> bool + Send + Sync;
 
 /// An expression as a filter.
-pub(super) struct Expression {
+pub(in crate::handlers) struct Expression {
     cheap: bool,
     any: TagFilter,
     test: Box<Test>,
@@ -73,16 +73,16 @@ impl fmt::Debug for Expression {
 }
 
 /// Which tags a pull lets through. The broker compares hashes, the client compares texts.
-pub(super) struct TagFilter(Box<dyn Fn(i64) -> bool + Send + Sync>);
+pub(in crate::handlers) struct TagFilter(Box<dyn Fn(i64) -> bool + Send + Sync>);
 
 impl TagFilter {
     /// Every message.
-    pub(super) fn all() -> Self {
+    pub(in crate::handlers) fn all() -> Self {
         Self(Box::new(|_| true))
     }
 
     /// The tags of `a || b`; `*` and nothing mean all.
-    pub(super) fn of_text(text: &str) -> Self {
+    pub(in crate::handlers) fn of_text(text: &str) -> Self {
         if is_all(text) {
             return Self::all();
         }
@@ -91,7 +91,7 @@ impl TagFilter {
     }
 
     /// What a heartbeat subscribed.
-    pub(super) fn of_subscription(subscription: &SubscriptionData) -> Self {
+    pub(in crate::handlers) fn of_subscription(subscription: &SubscriptionData) -> Self {
         if subscription.class_filter_mode || is_all(&subscription.sub_string) {
             return Self::all();
         }
@@ -102,12 +102,12 @@ impl TagFilter {
     }
 
     /// Whether a message with this tag hash passes.
-    pub(super) fn lets_through(&self, code: i64) -> bool {
+    pub(in crate::handlers) fn lets_through(&self, code: i64) -> bool {
         (self.0)(code)
     }
 
     /// The form that the store takes.
-    pub(super) fn as_dyn(&self) -> &(dyn Fn(i64) -> bool + Send + Sync) {
+    pub(in crate::handlers) fn as_dyn(&self) -> &(dyn Fn(i64) -> bool + Send + Sync) {
         &*self.0
     }
 
