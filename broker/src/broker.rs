@@ -25,6 +25,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::{
     audit::AuditLog,
     call::Rejection,
+    cold_data::ColdData,
     compat::{self, JavaMaster, JavaSlaves, Wanted},
     config::{BrokerConfig, Settings},
     consumers::Consumers,
@@ -121,6 +122,8 @@ pub struct Broker {
     pub(crate) stopping: AtomicBool,
     /// Asks for expired files to be deleted whatever the hour.
     pub(crate) clean_now: Notify,
+    /// What operators have set for reads of cold data.
+    pub(crate) cold_data: ColdData,
     /// Room on the disk.
     pub(crate) disk: Arc<Disk>,
     pub(crate) next_queue: AtomicU32,

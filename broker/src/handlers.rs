@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod assignment;
 pub(crate) mod clients;
+pub(crate) mod cold_data;
 pub(crate) mod config;
 pub(crate) mod connections;
 pub(crate) mod groups;
@@ -13,6 +14,7 @@ pub(crate) mod pull;
 pub(crate) mod query;
 pub(crate) mod recall;
 pub(crate) mod relay;
+pub(crate) mod replicas;
 pub(crate) mod reset;
 pub(crate) mod runtime;
 pub(crate) mod send;

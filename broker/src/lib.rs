@@ -9,6 +9,7 @@ mod audit;
 mod broker;
 mod call;
 mod clock;
+mod cold_data;
 mod compat;
 pub mod config;
 mod consumers;

@@ -58,3 +58,28 @@ what is not served in any role is answered SERVICE_NOT_AVAILABLE (14).
 | code | name | tier | state | by whom, or why not |
 |---|---|---|---|---|
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_in_step_with_the_routes() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/protocol-status.md");
+        let written = std::fs::read_to_string(path).expect("docs/protocol-status.md");
+        let made = protocol_status();
+        let differs = made.lines().zip(written.lines()).find(|(made, written)| made != written);
+        assert!(
+            written == made,
+            "stale: run `cargo xtask docs`; first line that differs: {differs:?}"
+        );
+    }
+
+    #[test]
+    fn tiers_hold_codes_that_there_are() {
+        for code in FIRST.iter().chain(SECOND) {
+            assert!(ROUTES.iter().any(|route| route.code == *code), "{code} is no code");
+        }
+        assert!(!FIRST.iter().any(|code| SECOND.contains(code)), "a code has one tier");
+    }
+}

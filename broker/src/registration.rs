@@ -422,7 +422,7 @@ impl Broker {
             broker_name: config.broker_name.clone(),
             broker_addr: self.client_address(),
             broker_id: now.place.id,
-            ha_server_addr: format!("{}:{}", config.broker_ip2.0, config.ha_listen_port),
+            ha_server_addr: config.ha_server_address(),
             enable_acting_master: Some(false),
             heartbeat_timeout: None,
             zone_name: None,

@@ -89,16 +89,13 @@ const CLIENT: &str = "a broker sends this code, a client receives it";
 const UNUSED: &str = "no Java broker serves it";
 const FILTER_SERVER: &str = "filter servers run code of clients";
 const ROCKSDB: &str = "consume queues are files here";
-const TIMERS: &str = "timers have no files of their own here: they follow from the log";
-const REPLICATION: &str = "replication does not exist yet";
+const TIMERS: &str = "there is one engine of timers: they follow from the log";
 const CONTROLLER_MODE: &str = "controller mode does not exist; a DLedger group elects its master";
 const CONTAINER: &str = "there is no broker container; start one process for each broker";
 const ACCESS: &str = "access control does not exist yet";
-const COLD_DATA: &str = "flow control of cold reads does not exist yet";
 const POP: &str = "this part of pop consumption does not exist yet";
 const LITE: &str = "lite topics do not exist yet";
 const STATIC_TOPICS: &str = "static topics do not exist yet";
-const TOOLS: &str = "this command does not exist yet";
 
 /// Every request code that Java knows, in ascending order.
 pub(crate) static ROUTES: &[Route] = &[
@@ -114,7 +111,12 @@ pub(crate) static ROUTES: &[Route] = &[
         handlers::offsets::commit,
     ),
     served(request::UPDATE_AND_CREATE_TOPIC, Lane::Admin, Serves::Master, handlers::topics::update),
-    for_now(request::UPDATE_AND_CREATE_TOPIC_LIST, TOOLS),
+    served(
+        request::UPDATE_AND_CREATE_TOPIC_LIST,
+        Lane::Admin,
+        Serves::Master,
+        handlers::topics::update_list,
+    ),
     served(request::GET_ALL_TOPIC_CONFIG, Lane::Admin, Serves::AnyRole, handlers::topics::all),
     for_now(request::GET_TOPIC_CONFIG_LIST, UNUSED),
     for_now(request::GET_TOPIC_NAME_LIST, UNUSED),
@@ -396,15 +398,30 @@ pub(crate) static ROUTES: &[Route] = &[
     for_now(request::ADD_BROKER, CONTAINER),
     for_now(request::REMOVE_BROKER, CONTAINER),
     elsewhere(request::BROKER_HEARTBEAT, NAME_SERVER),
-    for_now(request::NOTIFY_MIN_BROKER_ID_CHANGE, REPLICATION),
-    for_now(request::EXCHANGE_BROKER_HA_INFO, REPLICATION),
+    served(
+        request::NOTIFY_MIN_BROKER_ID_CHANGE,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::replicas::least_id,
+    ),
+    served(
+        request::EXCHANGE_BROKER_HA_INFO,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::replicas::exchange,
+    ),
     served(
         request::GET_BROKER_HA_STATUS,
         Lane::Admin,
         Serves::AnyRole,
         handlers::runtime::ha_status,
     ),
-    for_now(request::RESET_MASTER_FLUSH_OFFSET, REPLICATION),
+    served(
+        request::RESET_MASTER_FLUSH_OFFSET,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::replicas::reset_flush_offset,
+    ),
     elsewhere(request::CONTROLLER_ALTER_SYNC_STATE_SET, CONTROLLER),
     elsewhere(request::CONTROLLER_ELECT_MASTER, CONTROLLER),
     elsewhere(request::CONTROLLER_REGISTER_BROKER, CONTROLLER),
@@ -423,10 +440,30 @@ pub(crate) static ROUTES: &[Route] = &[
     elsewhere(request::GET_BROKER_LIVE_INFO_REQUEST, CONTROLLER),
     elsewhere(request::GET_SYNC_STATE_DATA_REQUEST, CONTROLLER),
     elsewhere(request::RAFT_BROKER_HEART_BEAT_EVENT_REQUEST, CONTROLLER),
-    for_now(request::UPDATE_COLD_DATA_FLOW_CTR_CONFIG, COLD_DATA),
-    for_now(request::REMOVE_COLD_DATA_FLOW_CTR_CONFIG, COLD_DATA),
-    for_now(request::GET_COLD_DATA_FLOW_CTR_INFO, COLD_DATA),
-    for_now(request::SET_COMMITLOG_READ_MODE, COLD_DATA),
+    served(
+        request::UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::cold_data::update,
+    ),
+    served(
+        request::REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::cold_data::remove,
+    ),
+    served(
+        request::GET_COLD_DATA_FLOW_CTR_INFO,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::cold_data::info,
+    ),
+    served(
+        request::SET_COMMITLOG_READ_MODE,
+        Lane::Admin,
+        Serves::AnyRole,
+        handlers::cold_data::read_ahead,
+    ),
     for_now(request::AUTH_CREATE_USER, ACCESS),
     for_now(request::AUTH_UPDATE_USER, ACCESS),
     for_now(request::AUTH_DELETE_USER, ACCESS),
@@ -496,15 +533,16 @@ mod tests {
             ROUTES.iter().filter_map(code).collect()
         };
         let passed_on = [
-            10, 12, 14, 15, 17, 29, 30, 31, 32, 36, 37, 41, 42, 43, 45, 200, 207, 208, 215, 222,
-            225, 303, 308, 310, 314, 316, 317, 320, 323, 324, 325, 352, 353, 370, 401, 200_050,
-            200_051, 200_052, 200_053, 200_054, 200_055, 200_151,
+            10, 12, 14, 15, 17, 18, 29, 30, 31, 32, 36, 37, 41, 42, 43, 45, 200, 207, 208, 215,
+            222, 225, 303, 308, 310, 314, 316, 317, 320, 323, 324, 325, 352, 353, 370, 401,
+            200_050, 200_051, 200_052, 200_053, 200_054, 200_055, 200_151,
         ];
         assert_eq!(of(Serves::Master), passed_on);
         assert_eq!(of(Serves::Reader), [11, 361], "served with slaveReadEnable, else refused");
         let own = [
             21, 25, 26, 28, 33, 34, 35, 38, 46, 60, 61, 201, 202, 203, 204, 223, 300, 305, 306,
-            307, 309, 315, 321, 328, 329, 343, 345, 351, 400, 402, 907,
+            307, 309, 315, 321, 328, 329, 343, 345, 351, 400, 402, 905, 906, 907, 908, 2001, 2002,
+            2003, 2004,
         ];
         assert_eq!(of(Serves::AnyRole), own, "by its own tables and connections");
     }

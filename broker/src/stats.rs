@@ -10,6 +10,7 @@ mod window;
 use std::{sync::Arc, time::Duration};
 
 use dashmap::DashMap;
+use protocol::name;
 
 pub(crate) use totals::Reading;
 pub(crate) use window::{Figures, Measure, Span};
@@ -30,6 +31,8 @@ const TOOL_GROUPS: [&str; 3] = ["TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TE
 #[derive(Debug)]
 pub(crate) struct Stats {
     cluster: String,
+    /// The topic of this name belongs to the broker, as that of the cluster does.
+    broker: String,
     topic_put: Table,
     group_get: Table,
     sent_back: Table,
@@ -51,10 +54,11 @@ pub(crate) struct View {
 
 impl Stats {
     /// Empty tables. `cluster` is the key of the statistics of the whole broker.
-    pub(crate) fn new(cluster: &str) -> Self {
+    pub(crate) fn new(cluster: &str, broker: &str) -> Self {
         let now = now_millis();
         Self {
             cluster: cluster.to_owned(),
+            broker: broker.to_owned(),
             topic_put: Table::default(),
             group_get: Table::default(),
             sent_back: Table::default(),
@@ -69,6 +73,10 @@ impl Stats {
         self.topic_put.add(topic, messages, bytes);
         self.broker_put.add(messages, bytes);
         self.totals.stored(messages, bytes, elapsed);
+        // Java keeps system topics out of the counts of days (`BrokerStats.java`).
+        if !name::is_system_topic(topic) && topic != self.cluster && topic != self.broker {
+            self.totals.stored_by_users(messages);
+        }
     }
 
     /// Counts a send that was not stored.
@@ -217,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_statistic_exists_once_something_was_counted() {
-        let stats = Stats::new("DefaultCluster");
+        let stats = Stats::new("DefaultCluster", "b");
         assert_eq!(stats.view("TOPIC_PUT_NUMS", "T"), None);
         assert_eq!(stats.view("BROKER_PUT_NUMS", "DefaultCluster"), None);
         stats.sent("T", 3, 30, Duration::from_millis(1));
@@ -231,8 +239,17 @@ mod tests {
     }
 
     #[test]
+    fn topics_of_the_system_are_not_in_the_counts_of_days() {
+        let stats = Stats::new("C", "b");
+        for topic in ["RMQ_SYS_TRACE_TOPIC", "C", "b", "T"] {
+            stats.sent(topic, 2, 20, Duration::ZERO);
+        }
+        assert_eq!((stats.totals().put_messages, stats.totals().put_by_users), (8, 2));
+    }
+
+    #[test]
     fn tools_do_not_count_as_consumption() {
-        let stats = Stats::new("C");
+        let stats = Stats::new("C", "b");
         stats.pulled("TOOLS_CONSUMER", "T", (5, 50), Duration::ZERO);
         assert_eq!(stats.totals().transferred, 0);
         stats.pulled("G", "T", (12, 120), Duration::ZERO);
@@ -245,7 +262,7 @@ mod tests {
 
     #[test]
     fn deleted_names_are_forgotten_and_keys_are_bounded() {
-        let stats = Stats::new("C");
+        let stats = Stats::new("C", "b");
         stats.pulled("G", "T", (1, 1), Duration::ZERO);
         stats.sent_back("G", "T");
         stats.sent_back("H", "T");

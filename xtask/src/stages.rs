@@ -129,6 +129,7 @@ const STAGES: &[Stage] = &[
     long("dledger-rounds", 900, Work::Interop("dledger", "thirty_rounds")),
     stage("store-sequences", 60, Work::Cargo(SEQUENCES)),
     long("store-sequences-4", 600, Work::Cargo(LONGER_SEQUENCES)),
+    long("mqadmin-compare", 300, Work::Interop("mqadmin_compare", "")),
     long("apache-clients", 600, Work::Apache("clients")),
     long("apache-proxy", 900, Work::Apache("proxy")),
     long("apache-stores", 300, Work::Apache("stores")),

@@ -130,6 +130,9 @@ known! {
         "transferMsgByHeap" = "true", "disableConsumeIfConsumerReadSlowly" = "false",
         "consumerFallbehindThreshold" = "17179869184", "maxMsgsNumBatch" = "64",
         "diskFallRecorded" = "true", "coldDataFlowControlEnable" = "false",
+        "coldDataScanEnable" = "false", "coldCtrStrategyEnable" = "false",
+        "usePIDColdCtrStrategy" = "true", "cgColdReadThreshold" = "3145728",
+        "globalColdReadThreshold" = "104857600", "dataReadAheadEnable" = "true",
     }
     "an SQL92 expression is asked about each message; there are no bit maps beside the queues, and expressions follow from heartbeats" {
         "enableCalcFilterBitMap" = "false", "expectConsumerNumUseFilter" = "32",

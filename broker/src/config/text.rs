@@ -113,6 +113,11 @@ impl BrokerConfig {
         }
     }
 
+    /// The address that name servers and brokers hear of for replication of Java's kind.
+    pub(crate) fn ha_server_address(&self) -> String {
+        format!("{}:{}", self.broker_ip2.0, self.ha_listen_port)
+    }
+
     /// `key=value` lines, in the order of the table.
     #[must_use]
     pub fn print(&self, printed: Printed) -> String {

@@ -43,6 +43,10 @@ pub(crate) fn get(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
     // The role is no key here; tools look for it among them.
     let id = broker.registration.broker_id();
     text.push_str(&format!("brokerRole={}\nbrokerId={id}\n", role.name()));
+    // `mqadmin exportMetrics` shows this key as the number of processors, exportConfigs the other.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let tls = broker.config().tls_enable;
+    text.push_str(&format!("clientCallbackExecutorThreads={processors}\nuseTLS={tls}\n"));
     let version = DataVersion {
         counter: broker.settings.changes(),
         timestamp: broker.started_millis,

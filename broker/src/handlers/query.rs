@@ -76,7 +76,8 @@ pub(crate) fn message_at(broker: &Broker, physical: i64) -> Option<Bytes> {
     (!hidden).then_some(bytes)
 }
 
-/// Code 321. Units of a consume queue, and whether the group's subscription lets them through.
+/// Code 321. Units of a consume queue, and whether the subscription of the group, where it names one,
+/// lets them through.
 pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: QueryConsumeQueueRequest = call.header()?;
     let queue = queue_number(header.queue_id)?;
@@ -101,7 +102,7 @@ pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
         physic_offset: unit.physical.cast_signed(),
         physic_size: i32::try_from(unit.size).unwrap_or(i32::MAX),
         tags_code: unit.tags_code,
-        eval: subscription.as_ref().is_none_or(|wanted| lets_through(wanted, unit.tags_code)),
+        eval: subscription.as_ref().is_some_and(|wanted| lets_through(wanted, unit.tags_code)),
         ..ConsumeQueueData::default()
     };
     let body = QueryConsumeQueueResponseBody {

@@ -85,7 +85,7 @@ fn traffic(totals: &Reading, texts: &mut Texts) {
     put(texts, "putLatency999", format!("{:.2}", totals.put_latency_999));
     put(texts, "msgPutTotalYesterdayMorning", totals.put_mornings.yesterday);
     put(texts, "msgPutTotalTodayMorning", totals.put_mornings.today);
-    put(texts, "msgPutTotalTodayNow", totals.put_messages);
+    put(texts, "msgPutTotalTodayNow", totals.put_by_users);
     put(texts, "msgGetTotalYesterdayMorning", totals.get_mornings.yesterday);
     put(texts, "msgGetTotalTodayMorning", totals.get_mornings.today);
     put(texts, "msgGetTotalTodayNow", totals.transferred);

@@ -1,11 +1,14 @@
-//! Topics: codes 17, 21, 202, 215, 305 and 351 (`AdminBrokerProcessor.java`).
+//! Topics: codes 17, 18, 21, 202, 215, 305 and 351 (`AdminBrokerProcessor.java`).
 
 mod attributes;
 
 use std::sync::Arc;
 
 use protocol::{
-    body::{DataVersion, MessageQueue, TopicList, TopicOffset, TopicStatsTable},
+    body::{
+        CreateTopicListRequestBody, DataVersion, MessageQueue, TopicList, TopicOffset,
+        TopicStatsTable,
+    },
     code::response,
     header::{
         CreateTopicRequest, DeleteTopicRequest, GetAllTopicConfigRequest,
@@ -24,30 +27,84 @@ use crate::{
 /// Topics of one page of 21, at most (`BrokerConfig.maxTopicNum` of the paging).
 const PAGE: usize = 2_000;
 
+/// The most topics that one request may make or change.
+const MAX_LIST: usize = 1_000;
+
 /// The most queues that a topic can have.
 const MAX_QUEUES: i32 = 65_535;
 
 /// 17: makes or changes a topic. Answered once that is committed and registered.
 pub(crate) fn update(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let request: CreateTopicRequest = call.header()?;
-    name::validate_topic(&request.topic)
-        .map_err(|error| Rejection::new(response::INVALID_PARAMETER, error.to_string()))?;
-    if broker.topics.is_system(&request.topic) {
-        return Err(Rejection::new(
-            response::INVALID_PARAMETER,
-            format!("The topic[{}] is conflict with system topic.", request.topic),
-        ));
+    put(broker, call, &[request])
+}
+
+/// 18: makes or changes several topics, all of them or none. Java's broker changes none where one
+/// of them is already as it is wanted.
+pub(crate) fn update_list(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    let list = CreateTopicListRequestBody::decode(&call.command.body)?.topic_config_list;
+    if list.len() > MAX_LIST {
+        let remark = format!("topicConfigList has {} topics; it takes {MAX_LIST}", list.len());
+        return Err(Rejection::new(response::INVALID_PARAMETER, remark));
+    }
+    let requests: Vec<_> = list.into_iter().map(request_of).collect();
+    put(broker, call, &requests)
+}
+
+/// What code 17 would ask for the same topic.
+fn request_of(topic: Topic) -> CreateTopicRequest {
+    let attribute = |(name, value): (&String, &String)| match value.is_empty() {
+        true => name.clone(),
+        false => format!("{name}={value}"),
+    };
+    let attributes: Vec<_> = topic.attributes.iter().map(attribute).collect();
+    CreateTopicRequest {
+        topic: topic.topic_name,
+        read_queue_nums: topic.read_queue_nums,
+        write_queue_nums: topic.write_queue_nums,
+        perm: topic.perm,
+        topic_filter_type: Some(topic.topic_filter_type),
+        topic_sys_flag: Some(topic.topic_sys_flag),
+        order: topic.order,
+        attributes: Some(attributes.join(",")),
+        ..CreateTopicRequest::default()
+    }
+}
+
+fn put(
+    broker: &Arc<Broker>,
+    call: &mut Call,
+    requests: &[CreateTopicRequest],
+) -> Result<Reply, Rejection> {
+    for request in requests {
+        check_name(broker, &request.topic)?;
     }
     let plan = || {
-        let change = broker.topics.put(wanted(broker, &request)?);
-        let changed = change.is_some();
-        Ok((change.into_iter().collect(), changed))
+        let wanted = requests.iter().map(|request| wanted(broker, request));
+        let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+        let changes: Vec<_> =
+            wanted.into_iter().filter_map(|topic| broker.topics.put(topic)).collect();
+        let changed = !changes.is_empty();
+        Ok((changes, changed))
     };
     if !broker.change_blocking(plan)? {
         return Reply::done(call);
     }
-    tracing::info!(topic = request.topic, peer = %call.client, "topic was changed");
+    for request in requests {
+        tracing::info!(topic = request.topic, peer = %call.client, "topic was changed");
+    }
     registered(broker, call)
+}
+
+/// Whether a client may make or change a topic of this name.
+fn check_name(broker: &Broker, topic: &str) -> Result<(), Rejection> {
+    name::validate_topic(topic)
+        .map_err(|error| Rejection::new(response::INVALID_PARAMETER, error.to_string()))?;
+    if broker.topics.is_system(topic) {
+        let remark = format!("The topic[{topic}] is conflict with system topic.");
+        return Err(Rejection::new(response::INVALID_PARAMETER, remark));
+    }
+    Ok(())
 }
 
 fn wanted(broker: &Broker, request: &CreateTopicRequest) -> Result<Topic, Rejection> {

@@ -15,7 +15,9 @@ use protocol::message::id::UniqueIds;
 use remoting::{Client, ClientOptions};
 use segment::{RealVfs, Vfs};
 use store::{
-    PullLimits, Store, StoreOptions, append_log::AppendLog, journal::Folder,
+    PullLimits, Store, StoreOptions,
+    append_log::AppendLog,
+    journal::{Folder, Tables},
     retention::RetentionPolicy,
 };
 
@@ -24,6 +26,7 @@ use crate::{
     audit::AuditLog,
     broker::{Advertised, Broker},
     clock,
+    cold_data::ColdData,
     compat::{JavaMaster, JavaSlaves},
     config::{BrokerConfig, FlushDiskType, Settings},
     consumers::Consumers,
@@ -69,6 +72,12 @@ pub(super) async fn open(config: BrokerConfig) -> Result<(Arc<Broker>, Opened), 
     opening.await.map_err(|panicked| StartError::Data(panicked.to_string()))?
 }
 
+/// What follows from the journal's tables.
+fn tables_of(tables: &Tables, config: &BrokerConfig) -> (Topics, Groups, Offsets, delay::Progress) {
+    let (topics, groups) = (Topics::new(tables, config), Groups::new(tables));
+    (topics, groups, Offsets::new(tables), delay::Progress::new(tables))
+}
+
 fn open_blocking(
     config: BrokerConfig,
     runtime: tokio::runtime::Handle,
@@ -76,7 +85,7 @@ fn open_blocking(
     let peers = members::check(&config)?;
     let grouped = peers.iter().count() > 1;
     let advertised = Arc::new(Advertised::new(advertised_address(&config)?));
-    let stats = Arc::new(Stats::new(&config.broker_cluster_name));
+    let stats = Arc::new(Stats::new(&config.broker_cluster_name, &config.broker_name));
     let in_flight = Arc::new(InFlight::default());
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     let root = PathBuf::from(&config.store_path_root_dir);
@@ -99,10 +108,8 @@ fn open_blocking(
     let store = Store::open(options, Arc::clone(&log) as Arc<dyn AppendLog<Pending>>);
     let store = store.map_err(data)?;
     let journal = Journal::recover(loaded, &store, &config).map_err(data)?;
-    let (topics, groups, offsets, delay_progress) = journal.with_tables(|tables| {
-        let (topics, groups) = (Topics::new(tables, &config), Groups::new(tables));
-        (topics, groups, Offsets::new(tables), delay::Progress::new(tables))
-    });
+    let (topics, groups, offsets, delay_progress) =
+        journal.with_tables(|tables| tables_of(tables, &config));
     let broker = Broker {
         store: Arc::new(store),
         lanes: Lanes::new(&config),
@@ -133,6 +140,7 @@ fn open_blocking(
         next_queue: AtomicU32::new(0),
         in_flight,
         stopping: AtomicBool::new(false),
+        cold_data: ColdData::default(),
         clean_now: tokio::sync::Notify::new(),
         disk,
         role: RwLock::new(Role::Candidate),

@@ -37,6 +37,7 @@ const DAY_MILLIS: u64 = 86_400_000;
 #[derive(Debug)]
 pub(crate) struct Totals {
     put_messages: AtomicU64,
+    put_by_users: AtomicU64,
     put_bytes: AtomicU64,
     put_failed: AtomicU64,
     put_longest: AtomicU64,
@@ -65,6 +66,7 @@ struct Past {
 struct Second {
     at: u64,
     put: u64,
+    put_by_users: u64,
     found: u64,
     missed: u64,
     transferred: u64,
@@ -84,6 +86,8 @@ pub(crate) struct Mornings {
 pub(crate) struct Reading {
     /// Messages stored since the start.
     pub(crate) put_messages: u64,
+    /// Those of them in topics that are not the system's.
+    pub(crate) put_by_users: u64,
     /// Bytes of their bodies since the start.
     pub(crate) put_bytes: u64,
     /// Sends that were not stored.
@@ -114,7 +118,7 @@ pub(crate) struct Reading {
     pub(crate) missed_tps: [f64; 3],
     /// Messages delivered per second over the same spans.
     pub(crate) transferred_tps: [f64; 3],
-    /// Messages stored up to the last two midnights (UTC).
+    /// Messages in topics of users stored up to the last two midnights (UTC).
     pub(crate) put_mornings: Mornings,
     /// Messages delivered up to the last two midnights (UTC).
     pub(crate) get_mornings: Mornings,
@@ -132,6 +136,7 @@ impl Totals {
         };
         Self {
             put_messages: AtomicU64::new(0),
+            put_by_users: AtomicU64::new(0),
             put_bytes: AtomicU64::new(0),
             put_failed: AtomicU64::new(0),
             put_longest: AtomicU64::new(0),
@@ -156,6 +161,11 @@ impl Totals {
         self.put_times[slot].fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.put_latency[class_of(micros)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts those of the stored messages that lie in topics of users.
+    pub(crate) fn stored_by_users(&self, messages: u64) {
+        self.put_by_users.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// Counts a send that was not stored.
@@ -198,7 +208,8 @@ impl Totals {
         }
         if past.day != now / DAY_MILLIS {
             past.day = now / DAY_MILLIS;
-            past.put_mornings = Mornings { yesterday: past.put_mornings.today, today: second.put };
+            past.put_mornings =
+                Mornings { yesterday: past.put_mornings.today, today: second.put_by_users };
             past.get_mornings =
                 Mornings { yesterday: past.get_mornings.today, today: second.transferred };
         }
@@ -219,6 +230,7 @@ impl Totals {
         };
         Reading {
             put_messages: last.put,
+            put_by_users: last.put_by_users,
             put_bytes: self.put_bytes.load(Ordering::Relaxed),
             put_failed: self.put_failed.load(Ordering::Relaxed),
             put_longest: self.put_longest.load(Ordering::Relaxed),
@@ -252,6 +264,7 @@ impl Totals {
         Second {
             at: now,
             put: self.put_messages.load(Ordering::Relaxed),
+            put_by_users: self.put_by_users.load(Ordering::Relaxed),
             found: self.found.load(Ordering::Relaxed),
             missed: self.missed.load(Ordering::Relaxed),
             transferred: self.transferred.load(Ordering::Relaxed),
@@ -349,11 +362,12 @@ mod tests {
     #[test]
     fn mornings_move_at_midnight_only() {
         let totals = Totals::new(DAY_MILLIS - 2_000);
-        totals.stored(5, 0, Duration::ZERO);
+        totals.stored(9, 0, Duration::ZERO);
+        totals.stored_by_users(5);
         totals.tick(DAY_MILLIS - 1_000);
         assert_eq!(totals.read(0).put_mornings, Mornings::default());
         totals.tick(DAY_MILLIS);
-        totals.stored(2, 0, Duration::ZERO);
+        totals.stored_by_users(2);
         totals.tick(DAY_MILLIS + 1_000);
         assert_eq!(totals.read(0).put_mornings, Mornings { yesterday: 0, today: 5 });
         totals.tick(2 * DAY_MILLIS);

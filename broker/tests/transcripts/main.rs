@@ -11,6 +11,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod admin;
 mod assignment;
 mod clients;
 mod config;

@@ -1,10 +1,10 @@
-//! Codes 17, 21, 202, 215, 305 and 351.
+//! Codes 17, 18, 21, 202, 215, 305 and 351.
 
 use std::sync::Arc;
 
 use protocol::{
     Command,
-    body::{TopicConfig, TopicConfigSerializeWrapper, TopicList},
+    body::{CreateTopicListRequestBody, TopicConfig, TopicConfigSerializeWrapper, TopicList},
     code::{request, response},
     header::{
         CreateTopicRequest, DeleteTopicRequest, GetAllTopicConfigRequest, GetTopicConfigRequest,
@@ -60,6 +60,47 @@ async fn a_topic_is_made_changed_shown_and_deleted() {
     let answer = fixture.ask(one("T")).await;
     assert_eq!(answer.code, response::TOPIC_NOT_EXIST);
     assert_eq!(answer.remark.as_deref(), Some("No topic in this broker. topic: T"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_topics_are_made_at_once_or_none() {
+    let fixture = Fixture::new().await;
+    let topic = |name: &str, queues: i32, attributes: &[(&str, &str)]| TopicConfig {
+        topic_name: name.to_owned(),
+        read_queue_nums: queues,
+        write_queue_nums: queues,
+        attributes: attributes
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..TopicConfig::default()
+    };
+    let make = |topics: Vec<TopicConfig>| {
+        let body = CreateTopicListRequestBody { topic_config_list: topics };
+        Command::request(request::UPDATE_AND_CREATE_TOPIC_LIST).with_body(body.encode())
+    };
+    let fifo = topic("U", 2, &[("+message.type", "FIFO")]);
+    let answer = fixture.ask(make(vec![topic("T", 3, &[]), fifo])).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    let read = async |name: &str| {
+        TopicConfig::decode(&fixture.ask(one(name)).await.body).expect("a topic")
+    };
+    assert_eq!(read("T").await.read_queue_nums, 3);
+    let made = read("U").await;
+    assert_eq!(made.attributes.get("message.type").map(String::as_str), Some("FIFO"));
+
+    // Java's broker takes none of a list in which one is as it is wanted.
+    let plain = topic("U", 5, &[("-message.type", "")]);
+    let answer = fixture.ask(make(vec![topic("T", 3, &[]), plain])).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    let made = read("U").await;
+    assert_eq!((made.write_queue_nums, made.attributes.len()), (5, 0));
+
+    for wrong in [topic("bad/name", 1, &[]), topic("TBW102", 1, &[]), topic("W", -1, &[])] {
+        let answer = fixture.ask(make(vec![topic("V", 1, &[]), wrong])).await;
+        assert_eq!(answer.code, response::INVALID_PARAMETER, "{:?}", answer.remark);
+        assert_eq!(fixture.ask(one("V")).await.code, response::TOPIC_NOT_EXIST, "none is made");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,16 +151,25 @@ impl MixedGroup {
     pub fn wait_follower(&mut self, id: &str) -> Result<()> {
         let node = self.nodes.get(id).with_context(|| format!("no member {id}"))?;
         let (product, _) = node.running.as_ref().with_context(|| format!("{id} is away"))?;
-        let (product, port) = (*product, node.options.port);
+        let product = *product;
         wait_until(&format!("{id} follows"), PATIENCE, || {
             self.members.leader_by(id).is_ok_and(|leader| leader != id)
         })?;
         if product == Product::Ours {
             self.wait_caught_up(id)?;
         }
+        self.wait_listed(id)
+    }
+
+    /// Waits until a member is in the routes as a slave.
+    ///
+    /// # Errors
+    /// Where it is not in time.
+    pub fn wait_listed(&self, id: &str) -> Result<()> {
+        let node = self.nodes.get(id).with_context(|| format!("no member {id}"))?;
         let slave: i64 = id.trim_start_matches('n').parse::<i64>().context("a number")? + 1;
         wait_until(&format!("{id} is listed as slave {slave}"), PATIENCE, || {
-            self.is_listed(slave, port)
+            self.is_listed(slave, node.options.port)
         })
     }
 
@@ -196,6 +205,15 @@ impl MixedGroup {
     pub fn ask(&self, id: &str, code: i32, fields: &Value) -> Result<question::Answer> {
         let node = self.nodes.get(id).with_context(|| format!("no member {id}"))?;
         question::ask(node.options.port, code, fields)
+    }
+
+    /// Where a member listens for clients.
+    ///
+    /// # Errors
+    /// Where there is no such member.
+    pub fn address(&self, id: &str) -> Result<String> {
+        let node = self.nodes.get(id).with_context(|| format!("no member {id}"))?;
+        Ok(format!("127.0.0.1:{}", node.options.port))
     }
 
     /// The store of a member.

@@ -163,6 +163,16 @@ impl Suite {
         self
     }
 
+    /// With `run` in all names that it makes, and what each case prints kept in `folder`.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made.
+    pub fn keeping_outputs(mut self, run: &str, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        self.command.env("RUN", run).env("OUTPUTS", folder);
+        Ok(self)
+    }
+
     /// With little time for each case: for those that must fail.
     #[must_use]
     pub fn quick(mut self) -> Self {
@@ -200,6 +210,23 @@ impl Suite {
         ensure!(passed > 0, "{}: no case ran", self.name);
         Ok(())
     }
+}
+
+/// Compares what the cases of mqadmin printed on two brokers, kept in one folder each, after what
+/// masks.txt hides. Gives what the comparison says, and whether all is equal.
+///
+/// # Errors
+/// Where the comparison cannot be run.
+pub fn compare_outputs(theirs: &Path, ours: &Path) -> Result<(String, bool)> {
+    let class_path = libraries::compile("compared", &["Compared.java"], ".")?;
+    let mut command = java(&class_path, "Compared");
+    command.arg(folder::sources().join("mqadmin").join("masks.txt")).arg(theirs).arg(ours);
+    let output = command.output().context("starting the comparison")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let (passed, failed) = closing_line(&text)
+        .with_context(|| format!("the comparison has no closing line: {text}{complaint}"))?;
+    Ok((text, passed > 0 && failed == 0 && output.status.success()))
 }
 
 /// The command of a Java program on this class path.
