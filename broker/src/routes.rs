@@ -9,7 +9,7 @@ use protocol::code::request;
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
-    handlers,
+    handlers::{self, cold_data},
     lanes::Lane,
 };
 
@@ -444,26 +444,16 @@ pub(crate) static ROUTES: &[Route] = &[
         request::UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
         Lane::Admin,
         Serves::AnyRole,
-        handlers::cold_data::update,
+        cold_data::update,
     ),
     served(
         request::REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
         Lane::Admin,
         Serves::AnyRole,
-        handlers::cold_data::remove,
+        cold_data::remove,
     ),
-    served(
-        request::GET_COLD_DATA_FLOW_CTR_INFO,
-        Lane::Admin,
-        Serves::AnyRole,
-        handlers::cold_data::info,
-    ),
-    served(
-        request::SET_COMMITLOG_READ_MODE,
-        Lane::Admin,
-        Serves::AnyRole,
-        handlers::cold_data::read_ahead,
-    ),
+    served(request::GET_COLD_DATA_FLOW_CTR_INFO, Lane::Admin, Serves::AnyRole, cold_data::info),
+    served(request::SET_COMMITLOG_READ_MODE, Lane::Admin, Serves::AnyRole, cold_data::read_ahead),
     for_now(request::AUTH_CREATE_USER, ACCESS),
     for_now(request::AUTH_UPDATE_USER, ACCESS),
     for_now(request::AUTH_DELETE_USER, ACCESS),
