@@ -20,7 +20,7 @@ use dledger::{
     AnyBodies, AppendFailure, Body, CallId, Completed, DiskOptions, Doubt, ENTRY_HEADER, Engine,
     EngineConfig, Entries, Event, Hook, HookError, Job, Policy, Role, Tail,
 };
-use dledger_core::Millis;
+use dledger_core::{Life, Message, Millis};
 use segment::{Call, SimVfs, Vfs};
 
 const FILE: u64 = 4096;
@@ -30,7 +30,7 @@ struct Letter {
     from: String,
     to: String,
     call: CallId,
-    message: dledger_core::Message,
+    message: Message,
     entries: Option<Bytes>,
 }
 
@@ -50,6 +50,8 @@ struct Group {
     hung: BTreeMap<String, VecDeque<Job>>,
     now: u64,
     calls: u64,
+    /// The life that the sender of each push knew.
+    known: BTreeMap<CallId, Option<Life>>,
     lives: u64,
 }
 
@@ -144,11 +146,18 @@ impl Group {
     fn event(&mut self, id: &str, event: Event<u64>) {
         let Some(engine) = self.engines.get_mut(id) else { return };
         engine.handle(Millis(self.now), event);
-        while let Some(outgoing) = engine.poll_send() {
+        while let Some(mut outgoing) = engine.poll_send() {
             let call = outgoing.call.unwrap_or_else(|| {
                 self.calls += 1;
                 CallId(self.calls)
             });
+            match &mut outgoing.message {
+                Message::Push(push) => {
+                    self.known.insert(call, push.known);
+                }
+                Message::PushReply(reply) => reply.known = self.known.remove(&call).flatten(),
+                _ => {}
+            }
             let entries = (!outgoing.entries.is_empty()).then(|| outgoing.entries.concat().into());
             let (from, to) = (id.to_owned(), outgoing.to);
             self.letters.push_back(Letter { from, to, call, message: outgoing.message, entries });
