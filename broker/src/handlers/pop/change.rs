@@ -40,13 +40,15 @@ pub(crate) fn change(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
     let (topic, group) = (&request.topic, &request.consumer_group);
     let before = ack::key_of(topic, group, request.queue_id, &handle);
     let writer = ack::writer(broker);
-    let after = Key { start: request.offset, pop_time: writer.now, ..before.clone() };
+    // Never the key of the check point before: what is written here would count as done with it.
+    let pop_time = writer.now.max(before.pop_time.saturating_add(1));
+    let after = Key { start: request.offset, pop_time, ..before.clone() };
     let point = after.point(request.invisible_time, &[offset]);
     let records =
         [writer.point(revive, &after, &point), writer.acks(revive, &before, &[request.offset])];
     let committed = broker.submit_records(&records)?;
     let header = ChangeInvisibleTimeResponse {
-        pop_time: writer.now,
+        pop_time,
         invisible_time: request.invisible_time,
         revive_qid: revive,
     };
