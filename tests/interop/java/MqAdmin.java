@@ -203,7 +203,9 @@ public class MqAdmin {
       }
       String name = line.split("\\s\\|\\s", 2)[0].trim();
       boolean isCase = line.contains(" | ");
-      if (!only.isEmpty() && (!isCase || only.stream().noneMatch(name::contains))) continue;
+      boolean isFile = line.startsWith("file ");
+      boolean isWanted = only.isEmpty() || isFile || isCase && only.stream().anyMatch(name::contains);
+      if (!isWanted) continue;
       if (leftOut.contains(name) || step(line)) continue;
       long start = System.currentTimeMillis();
       String failure = Case.parse(line).run();
