@@ -13,7 +13,7 @@ use crate::{
     record::{Event, StepDown},
     round::{ParseResult, Round},
     transfer::Transfer,
-    types::{CallId, Life, LogIndex, Millis, NodeId, Role},
+    types::{CallId, Life, LogIndex, Millis, NodeId, Role, Term},
 };
 
 /// The leader's side of replication.
@@ -259,16 +259,9 @@ impl Node {
                     Step::Read { from, max_bytes, last } => {
                         Output::ReadRange { peer: dispatcher.peer.clone(), from, max_bytes, last }
                     }
-                    Step::Push(kind) => push(
-                        dispatcher,
-                        Push {
-                            term: self.term,
-                            commit: self.ledger.committed(),
-                            whole: dispatcher.whole(),
-                            known: dispatcher.life,
-                            kind,
-                        },
-                    ),
+                    Step::Push(kind) => {
+                        push(dispatcher, (self.term, self.ledger.committed()), kind)
+                    }
                 };
                 self.outputs.push_back(output);
             }
@@ -283,16 +276,8 @@ impl Node {
         let Some(range) = dispatcher.range_read((first, count, bytes), now, &self.ledger) else {
             return;
         };
-        let output = push(
-            dispatcher,
-            Push {
-                term: self.term,
-                commit: self.ledger.committed(),
-                whole: dispatcher.whole(),
-                known: dispatcher.life,
-                kind: PushKind::Append(range),
-            },
-        );
+        let output =
+            push(dispatcher, (self.term, self.ledger.committed()), PushKind::Append(range));
         self.outputs.push_back(output);
     }
 
@@ -352,8 +337,10 @@ impl Node {
     }
 }
 
-fn push(dispatcher: &EntryDispatcher, push: Push) -> Output {
-    Output::Send { to: dispatcher.peer.clone(), call: None, message: Message::Push(push) }
+/// A push from the leader of this term, whose log is committed so far.
+fn push(to: &EntryDispatcher, (term, commit): (Term, Option<LogIndex>), kind: PushKind) -> Output {
+    let push = Push { term, commit, whole: to.whole(), known: to.life, kind };
+    Output::Send { to: to.peer.clone(), call: None, message: Message::Push(push) }
 }
 
 /// A member's life as far as it is known.

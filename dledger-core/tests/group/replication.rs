@@ -12,6 +12,25 @@ fn says(group: &mut Group, from: &str, to: &str, message: Message) {
     group.give(to, Input::Received { from: name(from), call: CallId(9), message });
 }
 
+/// A follower's answer to the push of one entry that it holds and has made durable.
+fn appended(term: u64, index: u64, life: u64) -> PushReply {
+    PushReply {
+        term: Term(term),
+        code: PushCode::Success,
+        kind: PushName::Append,
+        request_term: Term(term),
+        first: Some(LogIndex(index)),
+        count: 1,
+        known: None,
+        begin: Some(LogIndex(0)),
+        end: Some(LogIndex(index)),
+        written: Some(LogIndex(index)),
+        flushed: Some(LogIndex(index)),
+        life: Life(life),
+        provisional: false,
+    }
+}
+
 fn push(term: u64, commit: Option<u64>, kind: PushKind) -> Message {
     Message::Push(Push {
         term: Term(term),
@@ -423,21 +442,7 @@ pub(crate) fn an_acknowledgement_of_an_older_term_does_not_count() {
         says(&mut group, "n1", "n0", Message::VoteReply(reply));
     }
     assert_eq!(group.node("n0").role(), Role::Leader);
-    let mut reply = PushReply {
-        term: Term(5),
-        code: PushCode::Success,
-        kind: PushName::Append,
-        request_term: Term(4),
-        first: Some(LogIndex(10)),
-        count: 1,
-        known: None,
-        begin: Some(LogIndex(0)),
-        end: Some(LogIndex(10)),
-        written: Some(LogIndex(10)),
-        flushed: Some(LogIndex(10)),
-        life: Life(2),
-        provisional: false,
-    };
+    let mut reply = PushReply { request_term: Term(4), ..appended(5, 10, 2) };
     says(&mut group, "n1", "n0", Message::PushReply(reply.clone()));
     assert_eq!(group.node("n0").committed(), None);
     // Nor one for more than the leader has.
@@ -494,21 +499,7 @@ fn an_answer_of_an_earlier_life_that_comes_late_neither_counts_nor_silences_the_
     group.cut_off("n1");
     group.cut_off("n2");
     group.propose("n0", 1);
-    let late = PushReply {
-        term: Term(1),
-        code: PushCode::Success,
-        kind: PushName::Append,
-        request_term: Term(1),
-        first: Some(LogIndex(1)),
-        count: 1,
-        known: None,
-        begin: Some(LogIndex(0)),
-        end: Some(LogIndex(1)),
-        written: Some(LogIndex(1)),
-        flushed: Some(LogIndex(1)),
-        life: Life(99),
-        provisional: false,
-    };
+    let late = appended(1, 1, 99);
     says(&mut group, "n2", "n0", Message::PushReply(late));
     assert_eq!(group.node("n0").committed(), Some(LogIndex(0)));
     group.heal();
@@ -583,20 +574,10 @@ fn acknowledgements_of_java_members_count_if_that_is_said() {
         group.give("n0", Input::Peer { id: name("n2"), kind: PeerKind::Java });
         group.propose("n0", 1);
         let reply = PushReply {
-            term: Term(1),
-            code: PushCode::Success,
-            kind: PushName::Append,
-            request_term: Term(1),
-            first: Some(LogIndex(1)),
-            count: 1,
             // Sent after the node that ran there before was heard of.
             known: Some(group.members["n2"].config.life),
-            begin: Some(LogIndex(0)),
-            end: Some(LogIndex(1)),
-            written: Some(LogIndex(1)),
             flushed: None,
-            life: Life(0),
-            provisional: false,
+            ..appended(1, 1, 0)
         };
         says(&mut group, "n2", "n0", Message::PushReply(reply));
         let expected = if counts { 1 } else { 0 };
