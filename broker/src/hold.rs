@@ -6,12 +6,11 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Instant,
 };
 
-use tokio::sync::Notify;
+use crate::held_requests::{HeldId, HeldRequests, Index, forget};
 
 /// What waits.
 pub(crate) trait Waits: Send + 'static {
@@ -25,45 +24,32 @@ pub(crate) trait Waits: Send + 'static {
 /// Pulls by the queue that they wait for.
 #[derive(Debug)]
 pub(crate) struct Hold<P> {
-    table: Mutex<Table<P>>,
+    pulls: HeldRequests<P, ByQueue>,
     bound: usize,
-    /// Tells the clock that the earliest deadline may have changed.
-    earlier: Arc<Notify>,
 }
 
-/// Names one held pull, for as long as it is held.
-pub(crate) type HeldId = u64;
-
-#[derive(Debug)]
-struct Table<P> {
-    next_id: HeldId,
-    held: HashMap<HeldId, Held<P>>,
-    by_queue: HashMap<QueueKey, BTreeSet<HeldId>>,
-    by_connection: HashMap<u64, BTreeSet<HeldId>>,
-    deadlines: BTreeSet<(Instant, HeldId)>,
-}
-
-#[derive(Debug)]
-struct Held<P> {
-    pull: P,
-    key: QueueKey,
-    deadline: Instant,
-}
+#[derive(Debug, Default)]
+struct ByQueue(HashMap<QueueKey, BTreeSet<HeldId>>);
 
 /// Topic and queue.
 type QueueKey = (Arc<str>, u32);
 
+impl Index for ByQueue {
+    type Place = QueueKey;
+
+    fn enter(&mut self, place: &QueueKey, _deadline: Instant, id: HeldId) {
+        self.0.entry(QueueKey::clone(place)).or_default().insert(id);
+    }
+
+    fn leave(&mut self, place: &QueueKey, _deadline: Instant, id: HeldId) {
+        forget(&mut self.0, place, &id);
+    }
+}
+
 impl<P: Waits> Hold<P> {
     /// Nothing held, and at most `bound` later.
     pub(crate) fn new(bound: usize) -> Self {
-        let table = Table {
-            next_id: 0,
-            held: HashMap::new(),
-            by_queue: HashMap::new(),
-            by_connection: HashMap::new(),
-            deadlines: BTreeSet::new(),
-        };
-        Self { table: Mutex::new(table), bound, earlier: Arc::new(Notify::new()) }
+        Self { pulls: HeldRequests::new(), bound }
     }
 
     /// Holds a pull until `deadline`. It comes back where too many are held already.
@@ -74,28 +60,13 @@ impl<P: Waits> Hold<P> {
         deadline: Instant,
         pull: P,
     ) -> Result<HeldId, P> {
-        let mut table = self.table();
-        if table.held.len() >= self.bound {
-            return Err(pull);
-        }
-        table.next_id += 1;
-        let id = table.next_id;
-        let first = table.deadlines.first().is_none_or(|(earliest, _)| deadline < *earliest);
-        let key = (Arc::from(topic), queue);
-        table.by_queue.entry(QueueKey::clone(&key)).or_default().insert(id);
-        table.by_connection.entry(pull.connection_id()).or_default().insert(id);
-        table.deadlines.insert((deadline, id));
-        table.held.insert(id, Held { pull, key, deadline });
-        drop(table);
-        if first {
-            self.earlier.notify_one();
-        }
-        Ok(id)
+        let (place, connection) = ((Arc::from(topic), queue), pull.connection_id());
+        self.pulls.hold(pull, place, (connection, deadline), |table, _| table.len() < self.bound)
     }
 
     /// Takes out one pull, where it is still held.
     pub(crate) fn take(&self, id: HeldId) -> Option<P> {
-        self.table().take(id)
+        self.pulls.take(id)
     }
 
     /// Takes out the pulls that wait for a message of this queue, offset and tags.
@@ -106,94 +77,43 @@ impl<P: Waits> Hold<P> {
         queue_offset: u64,
         tags_code: i64,
     ) -> Vec<P> {
-        let mut table = self.table();
-        if table.held.is_empty() {
-            return Vec::new();
-        }
-        let key = (Arc::clone(topic), queue);
-        let Some(ids) = table.by_queue.get(&key) else { return Vec::new() };
-        let woken: Vec<HeldId> = ids
-            .iter()
-            .copied()
-            .filter(|id| {
-                table.held.get(id).is_some_and(|held| held.pull.wants(queue_offset, tags_code))
-            })
-            .collect();
-        woken.into_iter().filter_map(|id| table.take(id)).collect()
+        self.pulls.take_found(|table| {
+            if table.len() == 0 {
+                return Vec::new();
+            }
+            let Some(ids) = table.index().0.get(&(Arc::clone(topic), queue)) else {
+                return Vec::new();
+            };
+            let wants = |id: &HeldId| {
+                table.get(*id).is_some_and(|pull| pull.wants(queue_offset, tags_code))
+            };
+            ids.iter().copied().filter(wants).collect()
+        })
     }
 
     /// Takes out the pulls whose time is over.
     pub(crate) fn expired(&self, now: Instant) -> Vec<P> {
-        let mut table = self.table();
-        let mut pulls = Vec::new();
-        while let Some((deadline, id)) = table.deadlines.first().copied() {
-            if deadline > now {
-                break;
-            }
-            pulls.extend(table.take(id));
-        }
-        pulls
+        self.pulls.expired(now)
     }
 
     /// Takes out all pulls of a connection that has closed.
     pub(crate) fn closed(&self, connection_id: u64) -> Vec<P> {
-        let mut table = self.table();
-        let ids = table.by_connection.get(&connection_id).cloned().unwrap_or_default();
-        ids.into_iter().filter_map(|id| table.take(id)).collect()
+        self.pulls.closed(connection_id)
     }
 
     /// Takes out all pulls: of one topic, or of every one.
     pub(crate) fn drain(&self, topic: Option<&str>) -> Vec<P> {
-        let mut table = self.table();
-        let wanted = |held: &Held<P>| topic.is_none_or(|topic| *held.key.0 == *topic);
-        let ids: Vec<HeldId> =
-            table.held.iter().filter(|(_, held)| wanted(held)).map(|(id, _)| *id).collect();
-        ids.into_iter().filter_map(|id| table.take(id)).collect()
+        self.pulls.drain(|(of, _)| topic.is_none_or(|topic| **of == *topic))
     }
 
     /// Number of held pulls.
     pub(crate) fn len(&self) -> usize {
-        self.table().held.len()
+        self.pulls.look(|table| table.len())
     }
 
     /// Waits until the time of some pull is over; returns then.
     pub(crate) async fn wait_for_expiry(&self) {
-        loop {
-            let earliest = self.table().deadlines.first().map(|(deadline, _)| *deadline);
-            let Some(deadline) = earliest else {
-                self.earlier.notified().await;
-                continue;
-            };
-            tokio::select! {
-                () = tokio::time::sleep_until(deadline.into()) => return,
-                () = self.earlier.notified() => {}
-            }
-        }
-    }
-
-    /// A panic of another holder of the lock leaves the table usable: each change is whole.
-    fn table(&self) -> MutexGuard<'_, Table<P>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<P: Waits> Table<P> {
-    fn take(&mut self, id: HeldId) -> Option<P> {
-        let held = self.held.remove(&id)?;
-        self.deadlines.remove(&(held.deadline, id));
-        forget(&mut self.by_queue, &held.key, id);
-        forget(&mut self.by_connection, &held.pull.connection_id(), id);
-        Some(held.pull)
-    }
-}
-
-/// Takes an id out of its set, and the set out where it is empty then.
-fn forget<K: Eq + Hash>(sets: &mut HashMap<K, BTreeSet<HeldId>>, key: &K, id: HeldId) {
-    if let Some(ids) = sets.get_mut(key) {
-        ids.remove(&id);
-        if ids.is_empty() {
-            sets.remove(key);
-        }
+        self.pulls.wait_for_expiry().await;
     }
 }
 

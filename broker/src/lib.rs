@@ -25,6 +25,7 @@ mod group;
 mod groups;
 mod hand_over;
 mod handlers;
+mod held_requests;
 mod hold;
 mod housekeeping;
 mod journal;

@@ -6,11 +6,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Instant,
 };
 
-use tokio::sync::Notify;
+use crate::held_requests::{HeldId, HeldRequests, Index, Table};
 
 /// Any queue of a topic.
 pub(crate) const ANY: i32 = -1;
@@ -61,45 +61,20 @@ pub(crate) enum Order {
 /// Requests by what they wait for.
 #[derive(Debug)]
 pub(crate) struct Waiting<P> {
-    table: Mutex<Table<P>>,
+    polls: HeldRequests<P, Rows>,
     order: Order,
-    /// Tells the clock that the earliest deadline may have changed.
-    earlier: Notify,
 }
 
-/// Names one request, for as long as it waits.
-pub(crate) type PollId = u64;
+/// Group and queue of those that wait, by topic.
+#[derive(Debug, Default)]
+struct Rows(HashMap<String, Row>);
 
-type Row = BTreeMap<(Arc<str>, i32), BTreeSet<(Instant, PollId)>>;
-
-#[derive(Debug)]
-struct Table<P> {
-    next_id: PollId,
-    polls: HashMap<PollId, Poll<P>>,
-    /// Group and queue of those that wait, by topic.
-    rows: HashMap<String, Row>,
-    by_connection: HashMap<u64, BTreeSet<PollId>>,
-    deadlines: BTreeSet<(Instant, PollId)>,
-}
-
-#[derive(Debug)]
-struct Poll<P> {
-    request: P,
-    place: Place,
-    deadline: Instant,
-}
+type Row = BTreeMap<(Arc<str>, i32), BTreeSet<(Instant, HeldId)>>;
 
 impl<P: Polls> Waiting<P> {
     /// Nothing waits.
     pub(crate) fn new(order: Order) -> Self {
-        let table = Table {
-            next_id: 0,
-            polls: HashMap::new(),
-            rows: HashMap::new(),
-            by_connection: HashMap::new(),
-            deadlines: BTreeSet::new(),
-        };
-        Self { table: Mutex::new(table), order, earlier: Notify::new() }
+        Self { polls: HeldRequests::new(), order }
     }
 
     /// Lets a request wait until `deadline`. It comes back where too many wait already.
@@ -109,158 +84,105 @@ impl<P: Polls> Waiting<P> {
         deadline: Instant,
         bounds: Bounds,
         request: P,
-    ) -> Result<PollId, P> {
-        let mut table = self.table();
-        let of_queue = table.count(&place.topic, &place.group, place.queue);
-        if table.polls.len() >= bounds.all || of_queue >= bounds.of_queue {
-            return Err(request);
-        }
-        table.next_id += 1;
-        let id = table.next_id;
-        let first = table.deadlines.first().is_none_or(|(earliest, _)| deadline < *earliest);
-        let group: Arc<str> = place.group.as_str().into();
-        for (topic, queue) in place.rows() {
-            let row = table.rows.entry(topic.to_owned()).or_default();
-            row.entry((Arc::clone(&group), queue)).or_default().insert((deadline, id));
-        }
-        table.by_connection.entry(request.connection_id()).or_default().insert(id);
-        table.deadlines.insert((deadline, id));
-        table.polls.insert(id, Poll { request, place, deadline });
-        drop(table);
-        if first {
-            self.earlier.notify_one();
-        }
-        Ok(id)
+    ) -> Result<HeldId, P> {
+        let connection = request.connection_id();
+        self.polls.hold(request, place, (connection, deadline), |table, place| {
+            let of_queue = table.index().count(&place.topic, &place.group, place.queue);
+            table.len() < bounds.all && of_queue < bounds.of_queue
+        })
     }
 
     /// Takes out one request, where it still waits.
-    pub(crate) fn take(&self, id: PollId) -> Option<P> {
-        self.table().take(id)
+    pub(crate) fn take(&self, id: HeldId) -> Option<P> {
+        self.polls.take(id)
     }
 
     /// Takes out one request of each group that waits for a message of this queue and these tags.
     pub(crate) fn arrived(&self, topic: &str, queue: u32, tags_code: i64) -> Vec<P> {
-        let mut table = self.table();
-        let Some(row) = table.rows.get(topic) else { return Vec::new() };
-        let wanted = |of: i32| of == ANY || u32::try_from(of) == Ok(queue);
-        let mut ids = Vec::new();
-        for (_, waiting) in row.iter().filter(|((_, of), _)| wanted(*of)) {
-            ids.extend(self.pick(&table.polls, waiting, Some(tags_code)));
-        }
-        ids.into_iter().filter_map(|id| table.take(id)).collect()
+        self.polls.take_found(|table| {
+            let Some(row) = table.index().0.get(topic) else { return Vec::new() };
+            let wanted = |of: i32| of == ANY || u32::try_from(of) == Ok(queue);
+            let mut ids = Vec::new();
+            for (_, waiting) in row.iter().filter(|((_, of), _)| wanted(*of)) {
+                ids.extend(self.pick(table, waiting, Some(tags_code)));
+            }
+            ids
+        })
     }
 
     /// Takes out one request of a group that waits for messages of a queue, whatever their tags.
     pub(crate) fn wake(&self, topic: &str, group: &str, queue: i32) -> Option<P> {
-        let mut table = self.table();
-        let waiting = table.rows.get(topic)?.get(&(Arc::from(group), queue))?;
-        let id = self.pick(&table.polls, waiting, None)?;
-        table.take(id)
+        let woken = self.polls.take_found(|table| {
+            let waiting = table.index().0.get(topic)?.get(&(Arc::from(group), queue))?;
+            self.pick(table, waiting, None)
+        });
+        woken.into_iter().next()
     }
 
     /// Takes out the requests whose time is over.
     pub(crate) fn expired(&self, now: Instant) -> Vec<P> {
-        let mut table = self.table();
-        let mut over = Vec::new();
-        while let Some((deadline, id)) = table.deadlines.first().copied() {
-            if deadline > now {
-                break;
-            }
-            over.extend(table.take(id));
-        }
-        over
+        self.polls.expired(now)
     }
 
     /// Takes out all requests of a connection that has closed.
     pub(crate) fn closed(&self, connection_id: u64) -> Vec<P> {
-        let mut table = self.table();
-        let ids = table.by_connection.get(&connection_id).cloned().unwrap_or_default();
-        ids.into_iter().filter_map(|id| table.take(id)).collect()
+        self.polls.closed(connection_id)
     }
 
     /// Takes out all requests that wait for a topic.
     pub(crate) fn drain_topic(&self, topic: &str) -> Vec<P> {
-        self.drain(|place| place.topic == topic)
+        self.polls.drain(|place| place.topic == topic)
     }
 
     /// Takes out all requests.
     pub(crate) fn drain_all(&self) -> Vec<P> {
-        self.drain(|_| true)
+        self.polls.drain(|_| true)
     }
 
     /// Number of requests that wait for a queue of a topic.
     pub(crate) fn count(&self, topic: &str, group: &str, queue: i32) -> usize {
-        self.table().count(topic, group, queue)
-    }
-
-    /// Number of all.
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.table().polls.len()
+        self.polls.look(|table| table.index().count(topic, group, queue))
     }
 
     /// Waits until the time of some request is over; returns then.
     pub(crate) async fn wait_for_expiry(&self) {
-        loop {
-            let earliest = self.table().deadlines.first().map(|(deadline, _)| *deadline);
-            let Some(deadline) = earliest else {
-                self.earlier.notified().await;
-                continue;
-            };
-            tokio::select! {
-                () = tokio::time::sleep_until(deadline.into()) => return,
-                () = self.earlier.notified() => {}
-            }
-        }
-    }
-
-    fn drain(&self, wanted: impl Fn(&Place) -> bool) -> Vec<P> {
-        let mut table = self.table();
-        if table.polls.is_empty() {
-            return Vec::new();
-        }
-        let wanted = table.polls.iter().filter(|(_, poll)| wanted(&poll.place));
-        let ids: Vec<PollId> = wanted.map(|(id, _)| *id).collect();
-        ids.into_iter().filter_map(|id| table.take(id)).collect()
+        self.polls.wait_for_expiry().await;
     }
 
     /// The request whose turn it is among those of one queue.
     fn pick(
         &self,
-        polls: &HashMap<PollId, Poll<P>>,
-        waiting: &BTreeSet<(Instant, PollId)>,
+        table: &Table<P, Rows>,
+        waiting: &BTreeSet<(Instant, HeldId)>,
         tags_code: Option<i64>,
-    ) -> Option<PollId> {
-        let wants = |id: &PollId| {
-            let request = polls.get(id).map(|poll| &poll.request);
+    ) -> Option<HeldId> {
+        let wants = |id: &HeldId| {
+            let request = table.get(*id);
             request.is_some_and(|request| tags_code.is_none_or(|code| request.wants(code)))
         };
-        let mut ids: Box<dyn Iterator<Item = PollId>> = match self.order {
+        let mut ids: Box<dyn Iterator<Item = HeldId>> = match self.order {
             Order::First => Box::new(waiting.iter().map(|(_, id)| *id)),
             Order::Last => Box::new(waiting.iter().rev().map(|(_, id)| *id)),
         };
         ids.by_ref().take(ASKED).find(wants)
     }
-
-    /// A panic of another holder of the lock leaves the table usable: each change is whole.
-    fn table(&self) -> MutexGuard<'_, Table<P>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl<P: Polls> Table<P> {
-    fn take(&mut self, id: PollId) -> Option<P> {
-        let Poll { request, place, deadline } = self.polls.remove(&id)?;
-        self.deadlines.remove(&(deadline, id));
-        if let Some(ids) = self.by_connection.get_mut(&request.connection_id()) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.by_connection.remove(&request.connection_id());
-            }
-        }
+impl Index for Rows {
+    type Place = Place;
+
+    fn enter(&mut self, place: &Place, deadline: Instant, id: HeldId) {
         let group: Arc<str> = place.group.as_str().into();
         for (topic, queue) in place.rows() {
-            let Some(row) = self.rows.get_mut(topic) else { continue };
+            let row = self.0.entry(topic.to_owned()).or_default();
+            row.entry((Arc::clone(&group), queue)).or_default().insert((deadline, id));
+        }
+    }
+
+    fn leave(&mut self, place: &Place, deadline: Instant, id: HeldId) {
+        let group: Arc<str> = place.group.as_str().into();
+        for (topic, queue) in place.rows() {
+            let Some(row) = self.0.get_mut(topic) else { continue };
             let of = (Arc::clone(&group), queue);
             if let Some(waiting) = row.get_mut(&of) {
                 waiting.remove(&(deadline, id));
@@ -269,14 +191,15 @@ impl<P: Polls> Table<P> {
                 }
             }
             if row.is_empty() {
-                self.rows.remove(topic);
+                self.0.remove(topic);
             }
         }
-        Some(request)
     }
+}
 
+impl Rows {
     fn count(&self, topic: &str, group: &str, queue: i32) -> usize {
-        let row = self.rows.get(topic);
+        let row = self.0.get(topic);
         row.and_then(|row| row.get(&(Arc::from(group), queue))).map_or(0, BTreeSet::len)
     }
 }
@@ -343,8 +266,8 @@ mod tests {
         assert_eq!(names(waiting.arrived("T", 3, 8)), [2], "another tag than h wants");
         assert_eq!(names(waiting.arrived("T", 3, 7)), [1, 3]);
         assert_eq!(names(waiting.arrived("%RETRY%h_T", 0, 0)), [4], "whatever its queue");
-        assert_eq!(waiting.len(), 0);
-        assert!(waiting.table().rows.is_empty(), "nothing is left of them");
+        assert_eq!(waiting.polls.look(|table| table.len()), 0);
+        assert!(waiting.polls.look(|table| table.index().0.is_empty()), "nothing is left of them");
     }
 
     #[test]
@@ -368,7 +291,7 @@ mod tests {
         };
         assert_eq!([hold(0), hold(0), hold(0)], [true, true, false], "of one queue");
         assert_eq!([hold(1), hold(1), hold(2)], [true, true, false], "of all");
-        assert_eq!((waiting.count("T", "g", 0), waiting.len()), (2, 4));
+        assert_eq!((waiting.count("T", "g", 0), waiting.polls.look(|table| table.len())), (2, 4));
     }
 
     #[test]
