@@ -16,7 +16,8 @@ use protocol::{
     },
 };
 
-use crate::drafts;
+use super::names::revive_topic;
+use crate::{broker::Broker, drafts};
 
 /// Tags of the records.
 const POINT: &str = "ck";
@@ -83,6 +84,12 @@ impl Key {
 }
 
 impl Writer {
+    /// That of a broker.
+    pub(crate) fn of(broker: &Broker, now: i64) -> Self {
+        let topic = revive_topic(&broker.config().broker_cluster_name);
+        Self { topic, host: broker.store_host(), now }
+    }
+
     /// The record of a check point.
     pub(crate) fn point(
         &self,

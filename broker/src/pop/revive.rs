@@ -145,8 +145,8 @@ impl Service {
         }
         let mut more = false;
         for queue in &mut book.queues {
-            more |= self.give_again(&book.topic, queue, book.seen);
-            self.put_again(&book.topic, queue);
+            more |= self.give_again(queue, book.seen);
+            self.put_again(queue);
         }
         self.commit(book);
         if more { Duration::ZERO } else { PAUSE }
@@ -211,13 +211,13 @@ impl Service {
     }
 
     /// Gives messages again whose time was over before `seen`; gives whether there are more.
-    fn give_again(&self, topic: &str, queue: &mut Queue, seen: i64) -> bool {
+    fn give_again(&self, queue: &mut Queue, seen: i64) -> bool {
         let due = queue.known.due(seen, ROUND_POINTS);
         if due.is_empty() {
             return false;
         }
         let mut round = Round::default();
-        let writer = self.writer(topic);
+        let writer = Writer::of(&self.broker, now_millis());
         for point in &due {
             if round.is_full() {
                 break;
@@ -301,14 +301,14 @@ impl Service {
 
     /// Puts check points again that are open for long: the file of their record may be deleted, and
     /// a node that takes over shall not read long.
-    fn put_again(&self, topic: &str, queue: &mut Queue) {
+    fn put_again(&self, queue: &mut Queue) {
         let kept = i64::from(self.broker.config().file_reserved_time).saturating_mul(3_600_000);
         let oldest = now_millis().saturating_sub(kept / 2);
         let points = queue.known.to_put_again(oldest, ROUND_MESSAGES);
         if points.is_empty() || !queue.settled {
             return;
         }
-        let writer = self.writer(topic);
+        let writer = Writer::of(&self.broker, now_millis());
         let number = i32::try_from(queue.id).unwrap_or(i32::MAX);
         let record = |point: &Point| writer.point(number, &point.key, &point.again());
         let records: Vec<_> = points.iter().map(record).collect();
@@ -329,10 +329,6 @@ impl Service {
                 self.broker.offsets.commit(REVIVE_GROUP, &book.topic, number, done);
             }
         }
-    }
-
-    fn writer(&self, topic: &str) -> Writer {
-        Writer { topic: topic.to_owned(), host: self.broker.store_host(), now: now_millis() }
     }
 }
 

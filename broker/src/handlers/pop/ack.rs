@@ -44,7 +44,7 @@ pub(crate) fn ack(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
     }
     let revive = check_revive_queue(broker, handle.revive_queue)?;
     let key = key_of(&request.topic, &request.consumer_group, request.queue_id, &handle);
-    let record = writer(broker).acks(revive, &key, &[request.offset]);
+    let record = Writer::of(broker, now_millis()).acks(revive, &key, &[request.offset]);
     commit(broker, call, &[record])
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn acks(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
             }));
         } else {
             let revive = check_revive_queue(broker, ack.revive_queue_id)?;
-            records.push(writer(broker).acks(revive, &key, &offsets));
+            records.push(Writer::of(broker, now_millis()).acks(revive, &key, &offsets));
         }
     }
     match (records.is_empty(), messages.is_empty()) {
@@ -176,14 +176,6 @@ pub(super) fn key_of(topic: &str, group: &str, queue: i32, handle: &Handle) -> K
         start: handle.start,
         pop_time: handle.pop_time,
         broker: handle.broker.clone(),
-    }
-}
-
-pub(super) fn writer(broker: &Broker) -> Writer {
-    Writer {
-        topic: revive_topic(&broker.config().broker_cluster_name),
-        host: broker.store_host(),
-        now: now_millis(),
     }
 }
 

@@ -15,8 +15,12 @@ use super::{
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
+    clock::now_millis,
     pending::settled,
-    pop::{handle::Handle, point::Key},
+    pop::{
+        handle::Handle,
+        point::{Key, Writer},
+    },
     reply,
 };
 
@@ -39,7 +43,7 @@ pub(crate) fn change(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
     let revive = ack::check_revive_queue(broker, handle.revive_queue)?;
     let (topic, group) = (&request.topic, &request.consumer_group);
     let before = ack::key_of(topic, group, request.queue_id, &handle);
-    let writer = ack::writer(broker);
+    let writer = Writer::of(broker, now_millis());
     // Never the key of the check point before: what is written here would count as done with it.
     let pop_time = writer.now.max(before.pop_time.saturating_add(1));
     let after = Key { start: request.offset, pop_time, ..before.clone() };

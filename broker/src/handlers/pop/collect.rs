@@ -335,11 +335,7 @@ impl Collecting<'_> {
             pop_time: self.harvest.pop_time,
             broker: config.broker_name.clone(),
         };
-        let writer = Writer {
-            topic: revive_topic(&config.broker_cluster_name),
-            host: self.broker.store_host(),
-            now: self.harvest.pop_time,
-        };
+        let writer = Writer::of(self.broker, self.harvest.pop_time);
         let point = key.point(self.take.request.invisible_time, offsets);
         self.harvest.records.push(writer.point(self.harvest.revive_queue, &key, &point));
         let (topic, queue) = (key.topic, key.queue);
