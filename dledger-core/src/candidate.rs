@@ -187,11 +187,11 @@ impl Node {
         self.count_votes();
     }
 
-    /// A log that came back empty from a crash is not that of a new member: two that lost theirs must
-    /// not lead over a third that kept its own.
+    /// A log that came back empty from a crash, or that began anew behind others, is not that of a new
+    /// member: two that lost theirs must not lead over a third that kept its own.
     pub(crate) fn electorate(&self) -> Electorate {
         let is_new = matches!(self.provisional, None | Some(Provisional::Empty));
-        let empty = is_new && self.ledger.last().is_none();
+        let empty = is_new && self.ledger.is_new();
         Electorate { members: self.config.members.len(), empty }
     }
 

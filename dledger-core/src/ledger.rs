@@ -66,6 +66,12 @@ impl Ledger {
         self.last
     }
 
+    /// Nothing is here, and nothing tells that there ever was anything. A log that began anew behind
+    /// others is about to be filled with what a leader had, and is not new.
+    pub(crate) fn is_new(&self) -> bool {
+        self.last.is_none() && self.first == LogIndex(0)
+    }
+
     pub(crate) fn last_index(&self) -> Option<LogIndex> {
         self.last.map(|last| last.index)
     }

@@ -53,7 +53,7 @@ impl Node {
     /// behind this node's last may have been acknowledged and be lost, which is an alarm unless all
     /// are new.
     pub(crate) fn elected_though_provisional(&mut self, by_firm_votes: bool) {
-        let is_new = self.ledger.last().is_none()
+        let is_new = self.ledger.is_new()
             && self.provisional.is_none_or(|cause| cause == Provisional::Empty);
         if !by_firm_votes && !is_new && !planted!(self.config, P20) {
             let from = self.ledger.next_index();

@@ -100,9 +100,13 @@ impl Node {
         }
     }
 
-    /// The election restriction, by the term of the last entry.
+    /// The election restriction, by the term of the last entry. A log that began anew behind others
+    /// and has none yet is better than one that is new: it knows that there are entries.
     fn log_is_better(&self, request: &VoteRequest) -> Option<VoteAnswer> {
-        let mine = self.ledger.last()?;
+        let Some(mine) = self.ledger.last() else {
+            let is_better = request.last.is_none() && !self.ledger.is_new();
+            return is_better.then_some(VoteAnswer::RejectExpiredLedgerTerm);
+        };
         match request.last {
             Some(theirs) if theirs >= mine => None,
             Some(theirs) if theirs.term == mine.term => Some(VoteAnswer::RejectSmallLedgerEndIndex),

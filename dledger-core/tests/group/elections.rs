@@ -441,6 +441,30 @@ fn two_that_lost_their_logs_do_not_lead_over_a_third_that_kept_its_own() {
     group.assert_equal_logs();
 }
 
+/// A member whose log began anew further on and is still empty knows that there are entries: it and a
+/// wiped one do not elect each other while the third, which has them, is away.
+#[test]
+fn a_wiped_member_does_not_lead_by_the_vote_of_one_that_is_being_filled() {
+    for cause in [Provisional::RolledBack, Provisional::Empty] {
+        let states = [(2, runs(&[(2, 12)])), (2, Vec::new()), (2, Vec::new())];
+        let mut group = Group::of(&states, |_| {});
+        group.member("n0").log.drain(..5);
+        group.member("n0").first = 5;
+        group.member("n2").first = 5;
+        group.restart("n0");
+        group.restart_with("n1", |state| state.provisional = Some(Provisional::Empty));
+        group.restart_with("n2", |state| state.provisional = Some(cause));
+        group.down.insert("n0".into());
+        group.run(10_000);
+        assert_eq!(group.leader(), None, "{cause}");
+        group.down.clear();
+        assert_eq!(group.elect(), "n0");
+        group.run(2000);
+        assert!(group.up().iter().all(|id| group.node(id).provisional().is_none()));
+        group.assert_equal_logs();
+    }
+}
+
 /// Known fault 7: no lead for a broken disk.
 #[test]
 fn a_leader_whose_disk_fails_steps_down_and_stays_down() {

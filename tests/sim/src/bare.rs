@@ -219,6 +219,10 @@ impl Process for Bare {
         self.node.provisional()
     }
 
+    fn lacks_head(&self) -> bool {
+        self.disk.first() > 0
+    }
+
     fn is_violation(_reason: &str) -> bool {
         true
     }

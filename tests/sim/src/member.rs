@@ -246,6 +246,10 @@ impl Process for Member {
         self.engine.status().doubt.map(Into::into)
     }
 
+    fn lacks_head(&self) -> bool {
+        self.engine.log().bounds().min > 0
+    }
+
     fn is_violation(reason: &str) -> bool {
         // The texts of `dledger_core::Violation`.
         ["wants the log to be cut at", "leads in term", "after a cut behind", "contradict each"]

@@ -241,6 +241,9 @@ pub trait Process: Sized + fmt::Debug {
     /// Why it says that it may lack what it vouched for, if so.
     fn doubt(&self) -> Option<Provisional>;
 
+    /// Its log begins behind the first entry that there ever was.
+    fn lacks_head(&self) -> bool;
+
     /// Whether such a reason is that the group's rules were broken, and not the disk.
     fn is_violation(reason: &str) -> bool;
 

@@ -106,6 +106,11 @@ impl MemoryDisk {
         content.durable = end;
     }
 
+    /// Index of the first entry that the log holds, or would hold.
+    pub(super) fn first(&self) -> u64 {
+        self.look().first
+    }
+
     pub(super) fn restart(&self, first: u64) {
         let mut content = self.change();
         content.entries.clear();

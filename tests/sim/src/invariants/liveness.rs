@@ -14,6 +14,16 @@ pub(crate) struct Voter {
     pub(crate) is_firm: bool,
     /// If it has no entries, nothing tells that it ever had any.
     pub(crate) is_new: bool,
+    /// Its log begins behind the first entry that there ever was.
+    pub(crate) lacks_head: bool,
+}
+
+impl Voter {
+    fn grants(&self, candidate: &Self) -> bool {
+        let knows_of_more =
+            self.lacks_head && candidate.last.is_none() && !std::ptr::eq(self, candidate);
+        self.last <= candidate.last && !knows_of_more
+    }
 }
 
 /// Whether one of `voters`, of a group of `members` of which the others are away, can be elected by
@@ -21,7 +31,7 @@ pub(crate) struct Voter {
 pub(crate) fn can_elect(voters: &[Voter], members: usize) -> bool {
     let is_majority = |count: usize| count > members / 2;
     voters.iter().any(|candidate| {
-        let grants: Vec<_> = voters.iter().filter(|voter| voter.last <= candidate.last).collect();
+        let grants: Vec<_> = voters.iter().filter(|voter| voter.grants(candidate)).collect();
         let firm = grants.iter().filter(|voter| voter.is_firm).count();
         let is_new = candidate.last.is_none() && candidate.is_new;
         is_majority(firm) || (is_new && is_majority(grants.len())) || grants.len() == members
@@ -113,7 +123,12 @@ mod tests {
 
     #[test]
     fn a_quorum_can_elect_where_the_firm_members_alone_can() {
-        let firm = |term, index| Voter { last: Some((term, index)), is_firm: true, is_new: false };
+        let firm = |term, index| Voter {
+            last: Some((term, index)),
+            is_firm: true,
+            is_new: false,
+            lacks_head: false,
+        };
         let shaky = |term, index| Voter { is_firm: false, ..firm(term, index) };
         assert!(can_elect(&[firm(4, 576), firm(5, 573)], 3));
         assert!(!can_elect(&[firm(4, 576), shaky(5, 573)], 3), "the better log is provisional");
@@ -125,7 +140,9 @@ mod tests {
 
     #[test]
     fn members_without_entries_can_elect_where_they_are_new() {
-        let empty = |is_new| Voter { last: None, is_firm: false, is_new };
+        let empty = |is_new| Voter { last: None, is_firm: false, is_new, lacks_head: false };
+        let being_filled = Voter { lacks_head: true, ..empty(false) };
+        assert!(!can_elect(&[empty(true), being_filled], 3), "there are entries elsewhere");
         assert!(can_elect(&[empty(true), empty(false)], 3));
         assert!(!can_elect(&[empty(false), empty(false)], 3));
         assert!(!can_elect(&[empty(true)], 3));

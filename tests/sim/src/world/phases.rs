@@ -251,11 +251,13 @@ impl<P: Process> World<P> {
     fn voter(&self, member: usize) -> Voter {
         let process = self.slots.get(member).and_then(|slot| slot.process.as_ref());
         let doubt = process.and_then(Process::doubt);
+        let lacks_head = process.is_some_and(Process::lacks_head);
         let last = self.watch.ghost.member(member).and_then(|known| known.log.last());
         Voter {
             last: last.map(|last| (last.term, last.index)),
             is_firm: doubt.is_none(),
-            is_new: doubt.is_none_or(|doubt| doubt == Provisional::Empty),
+            is_new: !lacks_head && doubt.is_none_or(|doubt| doubt == Provisional::Empty),
+            lacks_head,
         }
     }
 
