@@ -93,7 +93,6 @@ const TIMERS: &str = "there is one engine of timers: they follow from the log";
 const CONTROLLER_MODE: &str = "controller mode does not exist; a DLedger group elects its master";
 const CONTAINER: &str = "there is no broker container; start one process for each broker";
 const ACCESS: &str = "access control does not exist yet";
-const POP: &str = "this part of pop consumption does not exist yet";
 const LITE: &str = "lite topics do not exist yet";
 const STATIC_TOPICS: &str = "static topics do not exist yet";
 
@@ -476,7 +475,7 @@ pub(crate) static ROUTES: &[Route] = &[
     ),
     served(request::NOTIFICATION, Lane::Inline, Serves::Master, handlers::pop::notify),
     served(request::POLLING_INFO, Lane::Inline, Serves::Master, handlers::pop::polling_info),
-    for_now(request::POP_ROLLBACK, POP),
+    served(request::POP_ROLLBACK, Lane::Admin, Serves::AnyRole, handlers::pop::rollback),
     for_now(request::POP_LITE_MESSAGE, LITE),
     for_now(request::LITE_SUBSCRIPTION_CTL, LITE),
     for_now(request::ACK_LITE_MESSAGE, LITE),
@@ -532,7 +531,7 @@ mod tests {
         let own = [
             21, 25, 26, 28, 33, 34, 35, 38, 46, 60, 61, 201, 202, 203, 204, 223, 300, 305, 306,
             307, 309, 315, 321, 328, 329, 343, 345, 351, 400, 402, 905, 906, 907, 908, 2001, 2002,
-            2003, 2004,
+            2003, 2004, 200_056,
         ];
         assert_eq!(of(Serves::AnyRole), own, "by its own tables and connections");
     }

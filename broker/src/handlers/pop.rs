@@ -1,4 +1,4 @@
-//! Pops: codes 200050 to 200055 and 200151 (`PopMessageProcessor.java`, `AckMessageProcessor.java`,
+//! Pops: codes 200050 to 200056 and 200151 (`PopMessageProcessor.java`, `AckMessageProcessor.java`,
 //! `ChangeInvisibleTimeProcessor.java`, `NotificationProcessor.java`).
 
 mod ack;
@@ -63,6 +63,13 @@ pub(crate) struct Take {
     /// Whether it waited already.
     waited: bool,
     responder: Responder,
+}
+
+/// 200056: Java moves check points that it keeps in RocksDB to its log (`transferPopToFsStore` of
+/// `AdminBrokerProcessor.java`). Here they are in the log from the beginning.
+pub(crate) fn rollback(_broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    tracing::info!(peer = %call.client, "check points of pops are in the log already");
+    Reply::done(call)
 }
 
 /// 200050: gives messages for a time; waits for them where the client asks for that.

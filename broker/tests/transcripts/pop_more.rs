@@ -178,6 +178,20 @@ async fn a_client_asks_whether_there_are_messages_and_how_many_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn check_points_need_no_move_to_the_log() {
+    let fixture = Fixture::new().await;
+    sent(&fixture, &["a", "b"]).await;
+    let taken = popped(&pop(&fixture, &long()).await);
+    let answer = fixture.ask(Command::request(request::POP_ROLLBACK)).await;
+    assert_eq!((answer.code, answer.remark), (0, None), "as Java without RocksDB");
+    // What was taken before is still taken, by the same handles.
+    assert_eq!(pop(&fixture, &long()).await.code, response::POLLING_TIMEOUT);
+    for one in &taken {
+        assert_eq!(ack(&fixture, one).await.code, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_look_takes_nothing() {
     let fixture = Fixture::new().await;
     sent(&fixture, &["a", "b", "c"]).await;
