@@ -125,6 +125,8 @@ const STAGES: &[Stage] = &[
     stage("dledger-java", 200, Work::Interop("dledger", "java")),
     long("java-pop", 120, Work::Interop("clients", "java_pop")),
     long("proxy", 900, Work::Interop("proxy", "")),
+    long("three-clients", 600, Work::Interop("three_nodes", "client")),
+    long("three-proxy", 900, Work::Interop("three_nodes", "proxy")),
     long("takeover", 900, Work::Interop("takeover", "")),
     long("dledger-rounds", 900, Work::Interop("dledger", "thirty_rounds")),
     stage("store-sequences", 60, Work::Cargo(SEQUENCES)),

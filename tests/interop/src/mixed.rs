@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     appender::Members,
+    log_files,
     node::{BrokerOptions, NameServer, Product, broker_command},
     process::{Process, wait_until},
     question,
@@ -85,6 +86,19 @@ impl MixedGroup {
         let mut command = broker_command(product, &home, &node.options, &address)?;
         node.running = Some((product, Process::start(id, &mut command, &home)?));
         Ok(())
+    }
+
+    /// Starts all members with `product`, waits until one is the master and the others are in the routes
+    /// as slaves, and returns the master.
+    ///
+    /// # Errors
+    /// Where that is not so in time.
+    pub fn start_all(&mut self, product: Product) -> Result<String> {
+        let ids: Vec<String> = self.nodes.keys().cloned().collect();
+        ids.iter().try_for_each(|id| self.start(id, product))?;
+        let master = self.wait_master()?;
+        ids.iter().filter(|id| **id != master).try_for_each(|id| self.wait_listed(id))?;
+        Ok(master)
     }
 
     /// Stops a member in order.
@@ -196,6 +210,29 @@ impl MixedGroup {
             format!("\"{broker}\":\"127.0.0.1:{port}\""),
         ];
         answer.is_ok_and(|answer| forms.iter().any(|form| answer.body.contains(form.as_str())))
+    }
+
+    /// Waits until every member, all of ours, has what the master has now; kills all; and returns how many
+    /// entries are the same in all logs.
+    ///
+    /// # Errors
+    /// Where a member lacks something or has something else.
+    pub fn end_alike(&mut self) -> Result<usize> {
+        let master = self.wait_master()?;
+        let end = self.members.status(&master)?["end"].as_u64().context("the end of its log")?;
+        for id in self.nodes.keys() {
+            wait_until(&format!("{id} has entry {end}"), PATIENCE, || {
+                self.members.status(id).is_ok_and(|status| status["end"].as_u64() >= Some(end))
+            })?;
+        }
+        self.kill_all()?;
+        let mut logs = Vec::new();
+        for id in self.nodes.keys() {
+            logs.push((id.as_str(), log_files::entries(&self.data(id)?)?));
+        }
+        let common = log_files::compare(&logs)?;
+        ensure!(common as u64 > end, "{common} entries are in all logs, whose last was {end}");
+        Ok(common)
     }
 
     /// Asks a member at its main port.

@@ -12,9 +12,10 @@ use serde_json::json;
 
 use crate::{
     PROXY,
-    node::{self, Program, SMALL_JVM, free_port, write},
+    node::{self, Product, Program, SMALL_JVM, free_port, write},
     process::Process,
     question,
+    suite::{Address, Suite},
 };
 
 /// How long it may take until it serves.
@@ -65,12 +66,28 @@ impl Proxy {
     }
 }
 
-/// Makes the topics and groups of a gRPC suite at the broker at `port`: the proxy asks for the type of
-/// a topic, and none comes into being by its use.
+/// Runs `suite` through a proxy in front of the broker at `address`, on topics and groups with this
+/// prefix. The files are in `folder`.
 ///
 /// # Errors
-/// Where the broker refuses one.
-pub fn prepare(port: u16, prefix: &str) -> Result<()> {
+/// Where something cannot be made or started, or a case failed.
+pub fn run(
+    suite: Suite,
+    prefix: &str,
+    product: Product,
+    folder: &Path,
+    address: &Address,
+) -> Result<()> {
+    prepare(address.broker_port()?, prefix)?;
+    let mut proxy = Proxy::start(&folder.join("proxy"), &address.name_server)?;
+    suite.through(&proxy.address(), prefix).run(product, folder, address)?;
+    proxy.process.stop()?;
+    Ok(())
+}
+
+/// Makes the topics and groups of a gRPC suite at the broker at `port`: the proxy asks for the type of
+/// a topic, and none comes into being by its use.
+fn prepare(port: u16, prefix: &str) -> Result<()> {
     for (kind, order) in
         [("normal", false), ("fifo", true), ("delay", false), ("transaction", false)]
     {

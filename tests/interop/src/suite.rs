@@ -44,6 +44,17 @@ pub struct Address {
     pub broker: String,
 }
 
+impl Address {
+    /// The broker's port.
+    ///
+    /// # Errors
+    /// Where the address has none.
+    pub fn broker_port(&self) -> Result<u16> {
+        let port = self.broker.rsplit(':').next().and_then(|port| port.parse().ok());
+        port.with_context(|| format!("{} is no address with a port", self.broker))
+    }
+}
+
 /// A program that runs cases of a client and prints `N passed, N failed, N skipped` at its end.
 #[derive(Debug)]
 pub struct Suite {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use interop::{
     folder,
     node::{Broker, BrokerOptions, NameServer, Product},
-    proxy::{self, Proxy},
+    proxy,
     suite::{Address, Suite},
     toolchain,
 };
@@ -19,12 +19,8 @@ fn through_proxy(name: &str, suite: impl FnOnce() -> Result<Suite>) -> Result<()
         let mut name_server = NameServer::start(product, &folder.join("namesrv"))?;
         let options = BrokerOptions::new(&folder.join("broker").join("store"))?;
         let mut broker = Broker::start(product, &folder.join("broker"), &options, &name_server)?;
-        let prefix = name.replace('-', "_");
-        proxy::prepare(broker.port, &prefix)?;
-        let mut proxy = Proxy::start(&folder.join("proxy"), &name_server.address())?;
         let address = Address { name_server: name_server.address(), broker: broker.address() };
-        suite()?.through(&proxy.address(), &prefix).run(product, folder, &address)?;
-        proxy.process.stop()?;
+        proxy::run(suite()?, &name.replace('-', "_"), product, folder, &address)?;
         broker.process.stop()?;
         name_server.process.stop()?;
         Ok(())
