@@ -118,6 +118,7 @@ const STAGES: &[Stage] = &[
     stage("kv", 60, Work::Interop("kv", "member")),
     stage("failover", 140, Work::Interop("brokers", "short")),
     long("failover-rounds", 1_200, Work::Interop("brokers", "long")),
+    long("kinds", 1_200, Work::Interop("kinds", "")),
     long("kv-long", 420, Work::Interop("kv", "thirty_rounds")),
     long("small-memory", 900, Work::Interop("small_memory", "long")),
     long("fuzz", 1_500, Work::Fuzz),

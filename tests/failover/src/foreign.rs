@@ -3,7 +3,6 @@
 
 use std::{
     fs::{self, File},
-    io::{Read, Seek, SeekFrom},
     path::PathBuf,
     process::Command,
     sync::Arc,
@@ -16,6 +15,7 @@ use interop::{APACHE, libraries, process::Process, suite};
 use crate::{
     held,
     queues::{Attempt, Outcome, Queue, Span},
+    tail::Tail,
     traffic::{Book, DEFINITE, Habits, content},
 };
 
@@ -61,8 +61,7 @@ pub(crate) struct Foreign {
     process: Process,
     folder: PathBuf,
     topic: String,
-    /// Bytes of its file that were read.
-    read: u64,
+    attempts: Tail,
 }
 
 impl Foreign {
@@ -82,7 +81,8 @@ impl Foreign {
         command.arg(codes.join(","));
         command.env("NAMESRV_ADDR", namesrv).env("HOME", &folder);
         let process = Process::start("official client", &mut command, &folder)?;
-        Ok(Self { process, folder, topic, read: 0 })
+        let attempts = Tail::new(folder.join("attempts"));
+        Ok(Self { process, folder, topic, attempts })
     }
 
     /// Notes in the book what it does, until the clients are to end.
@@ -109,17 +109,8 @@ impl Foreign {
 
     /// Notes the attempts that it has written since the last time.
     fn note(&mut self, book: &Book) -> Result<()> {
-        let path = self.folder.join("attempts");
-        if !path.exists() {
-            return Ok(());
-        }
-        let mut file = File::open(&path).with_context(|| path.display().to_string())?;
-        file.seek(SeekFrom::Start(self.read)).with_context(|| path.display().to_string())?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).with_context(|| path.display().to_string())?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        self.read += u64::try_from(whole)?;
-        let attempts = text[..whole].lines().map(|line| {
+        let text = self.attempts.lines()?;
+        let attempts = text.lines().map(|line| {
             attempt(line, &self.topic).with_context(|| format!("`{line}` is no attempt"))
         });
         let attempts = attempts.collect::<Result<Vec<_>>>()?;

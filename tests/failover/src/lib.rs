@@ -10,7 +10,8 @@
 //! clients, [`network`] gives each broker a network that can be cut, [`held`] reads the files of
 //! brokers that are stopped, [`alike`] compares the tables of nodes
 //! that run, [`foreign`] has official clients as load, [`faults`] is what is done to a group, and
-//! [`failovers`] puts them together.
+//! [`failovers`] puts them together. [`kinds`] has every kind of message under way at once, by
+//! official clients.
 
 #![expect(clippy::disallowed_methods, reason = "a test starts processes and keeps what failed")]
 
@@ -26,9 +27,11 @@ pub mod figures;
 pub mod foreign;
 pub mod held;
 pub mod history;
+pub mod kinds;
 pub mod linearizable;
 pub mod load;
 pub mod network;
 pub mod queues;
 pub mod rounds;
+mod tail;
 pub mod traffic;

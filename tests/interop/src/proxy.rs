@@ -87,7 +87,10 @@ pub fn run(
 
 /// Makes the topics and groups of a gRPC suite at the broker at `port`: the proxy asks for the type of
 /// a topic, and none comes into being by its use.
-fn prepare(port: u16, prefix: &str) -> Result<()> {
+///
+/// # Errors
+/// Where the broker refuses one.
+pub fn prepare(port: u16, prefix: &str) -> Result<()> {
     for (kind, order) in
         [("normal", false), ("fifo", true), ("delay", false), ("transaction", false)]
     {

@@ -28,7 +28,7 @@ const GRPC_SUITE: [&str; 5] =
     ["GrpcSuite.java", "Runner.java", "GrpcScene.java", "GrpcSending.java", "GrpcConsuming.java"];
 
 /// Versions of the gRPC clients.
-const GRPC_JAVA: &str = "5.2.0";
+pub const GRPC_JAVA: &str = "5.2.0";
 const GRPC_PYTHON: &str = "rocketmq-python-client==5.1.2";
 const GRPC_NODE: &str = "rocketmq-client-nodejs@1.0.8";
 
