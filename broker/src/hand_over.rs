@@ -109,12 +109,15 @@ impl Broker {
             return Ok(own.clone());
         }
         let preferred = to.or_else(|| self.follower_of_ours());
-        if self.may_go_to_java(preferred.as_deref()) {
-            self.let_java_take_tables().await;
-        }
+        let java_is_ready = if self.may_go_to_java(preferred.as_deref()) {
+            Some(self.let_java_take_tables().await)
+        } else {
+            None
+        };
         self.switch.set_handing(true);
         let outcome = self.try_to_hand_over(log, preferred, tries).await;
         self.switch.set_handing(false);
+        drop(java_is_ready);
         let broker = Arc::clone(self);
         self.runtime.spawn(async move {
             tokio::time::sleep(TAKES_ID_0).await;

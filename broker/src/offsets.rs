@@ -327,7 +327,9 @@ impl Offsets {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The committed offsets and where pulls ended, as Java's slaves ask for them.
+    /// The committed offsets, as Java's slaves ask for them. Where pulls ended is left out: none of them
+    /// reads it, and those of 5.5.0 take no offset at all where it is there, as they cannot pass over a
+    /// table whose keys are numbers.
     pub(crate) fn wrapper_for_slaves(&self) -> ConsumerOffsetSerializeWrapper {
         let offset_table = self.collect(Progress::all_effective);
         let mut group_topic_map: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -339,7 +341,7 @@ impl Offsets {
             group_topic_map: Some(group_topic_map),
             data_version: self.version(),
             lmq_offset_table: Some(BTreeMap::new()),
-            pull_offset_table: Some(self.collect(|progress| progress.pulled.clone())),
+            pull_offset_table: None,
         }
     }
 

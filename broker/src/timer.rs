@@ -146,7 +146,10 @@ impl Service {
     fn run(self) {
         let mut book = None;
         loop {
+            let waits = self.broker.java_slaves.timers_wait();
             let pause = match self.broker.with_role(Role::master_term) {
+                // What Java members know of the progress must stay true until one of them leads.
+                Some(_) if waits => IDLE,
                 Some(term) => self.turn(&mut book, term),
                 None => {
                     book = None;
@@ -156,6 +159,9 @@ impl Service {
             };
             let now = u64::try_from(now_millis()).unwrap_or(0);
             book.iter().for_each(|book| self.broker.timers_shown.show(book, now));
+            if waits {
+                self.broker.java_slaves.timers_stopped();
+            }
             if !pause.is_zero() && !self.broker.timer_wake.sleep(pause) {
                 break;
             }

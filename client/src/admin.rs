@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use namesrv_client::NameServers;
 use protocol::{
-    body::{ClusterInfo, ConsumeStats, KvTable, MessageQueue, TopicStatsTable},
+    body::{
+        ClusterInfo, ConsumeStats, ConsumerOffsetSerializeWrapper, KvTable, MessageQueue,
+        SubscriptionGroupWrapper, TopicConfigSerializeWrapper, TopicStatsTable,
+    },
     code::{request, response},
     header::{
         CreateTopicRequest, DeleteTopicRequest, GetConsumeStatsRequest, GetTopicStatsInfoRequest,
@@ -99,6 +102,42 @@ impl Admin {
         let code = request::GET_BROKER_RUNTIME_INFO;
         let answer = self.client.request("state of a broker", broker, code).send().await?;
         Ok(answer.read(|command| Ok(KvTable::decode(&command.body)?))?)
+    }
+
+    /// All topics of a broker, its own ones among them.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    pub async fn topic_table(
+        &self,
+        broker: &str,
+    ) -> Result<TopicConfigSerializeWrapper, AdminError> {
+        let code = request::GET_ALL_TOPIC_CONFIG;
+        let answer = self.client.request("topics of a broker", broker, code).send().await?;
+        Ok(answer.read(|command| Ok(TopicConfigSerializeWrapper::decode(&command.body)?))?)
+    }
+
+    /// All subscription groups of a broker.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    pub async fn group_table(&self, broker: &str) -> Result<SubscriptionGroupWrapper, AdminError> {
+        let code = request::GET_ALL_SUBSCRIPTIONGROUP_CONFIG;
+        let answer = self.client.request("groups of a broker", broker, code).send().await?;
+        Ok(answer.read(|command| Ok(SubscriptionGroupWrapper::decode(&command.body)?))?)
+    }
+
+    /// All offsets that groups have committed to a broker.
+    ///
+    /// # Errors
+    /// See [`AdminError`].
+    pub async fn offset_table(
+        &self,
+        broker: &str,
+    ) -> Result<ConsumerOffsetSerializeWrapper, AdminError> {
+        let code = request::GET_ALL_CONSUMER_OFFSET;
+        let answer = self.client.request("offsets of a broker", broker, code).send().await?;
+        Ok(answer.read(|command| Ok(ConsumerOffsetSerializeWrapper::decode(&command.body)?))?)
     }
 
     /// The configuration that a broker runs with, as lines `key=value`.

@@ -30,7 +30,7 @@ pub(crate) fn timer_check_point(broker: &Arc<Broker>, call: &mut Call) -> Result
     let told = broker.is_master().then(|| broker.timers_shown.checkpoint()).flatten();
     let told =
         told.ok_or_else(|| Rejection::new(response::SYSTEM_ERROR, "The checkpoint is null"))?;
-    broker.java_slaves.note_timers();
+    broker.java_slaves.note_timers(call);
     Reply::body(call, told)
 }
 

@@ -124,6 +124,7 @@ pub(crate) fn earliest(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, R
 
 /// Code 43. All offsets, as Java's slaves read them (`SlaveSynchronize.syncConsumerOffset`).
 pub(crate) fn all(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
+    broker.note_java_offsets(call);
     Reply::body(call, broker.offsets.wrapper_for_slaves().encode())
 }
 

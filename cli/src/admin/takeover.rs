@@ -2,6 +2,7 @@
 //! may be made now. It changes nothing.
 
 mod plan;
+mod tables;
 
 use std::path::Path;
 
@@ -41,7 +42,7 @@ pub(super) async fn run(admin: &Admin, args: &TakeOver, as_json: bool) -> anyhow
     let mut all = Vec::new();
     for peer in client.peers().iter() {
         let mut seen = ask(&client, &peer.id).await;
-        let leads = seen.member.leader.as_deref() == Some(&peer.id);
+        let leads = seen.member.leads();
         let number = peer.id.get(1..).and_then(|number| number.parse::<i64>().ok());
         let broker_id = if leads { 0 } else { number.map_or(1, |number| number + 1) };
         if let Some(address) = addresses.get(&broker_id) {
@@ -52,9 +53,12 @@ pub(super) async fn run(admin: &Admin, args: &TakeOver, as_json: bool) -> anyhow
         all.push(seen);
     }
     client.close();
+    if wanted == Product::Java {
+        tables::compare(admin, &mut all).await;
+    }
     let members: Vec<Member> = all.iter().map(|seen| seen.member.clone()).collect();
     let step = plan::next(&members, wanted);
-    show(&all, &text_of(&step, wanted, &args.config), as_json)?;
+    show(&all, &step, &text_of(&step, wanted, &args.config), as_json)?;
     if let Step::Wait(reasons) = step {
         bail!("not yet: {}", reasons.join("; "));
     }
@@ -71,6 +75,7 @@ async fn ask(client: &GroupClient, id: &str) -> Seen {
         listed: false,
         end: None,
         differs: Vec::new(),
+        lacks: None,
     };
     let mut failure = None;
     match client.status(id).await {
@@ -140,13 +145,23 @@ fn text_of(step: &Step, wanted: Product, file: &Path) -> String {
             "stop {id} in order (SIGTERM), start {start} on the same folder, and run this command again"
         ),
         Step::HandOver { from, to } => format!(
-            "{from} leads and is the last: `ledgermq admin group transfer -c {file} --to {to} --timeout 30s`, and run this command again"
+            "{from} leads and is the last: `ledgermq admin group transfer -c {file} --to {to} --timeout 60s`, and run this command again"
         ),
         Step::Wait(_) => "nothing yet".to_owned(),
     }
 }
 
-fn show(all: &[Seen], next: &str, as_json: bool) -> std::io::Result<()> {
+/// The step for programs: what is to be done, with which member, and to whom the lead goes.
+fn row_of(step: &Step) -> Value {
+    match step {
+        Step::Done => json!({ "do": "nothing" }),
+        Step::Replace { id } => json!({ "do": "replace", "member": id }),
+        Step::HandOver { from, to } => json!({ "do": "transfer", "member": from, "to": to }),
+        Step::Wait(reasons) => json!({ "do": "wait", "reasons": reasons }),
+    }
+}
+
+fn show(all: &[Seen], step: &Step, next: &str, as_json: bool) -> std::io::Result<()> {
     let mut table =
         output::table(&["id", "runs", "version", "leader", "client", "log end", "remarks"]);
     let mut rows = Vec::new();
@@ -155,8 +170,8 @@ fn show(all: &[Seen], next: &str, as_json: bool) -> std::io::Result<()> {
         let cell = |text: &Option<String>| {
             text.clone().map_or("-".to_owned(), |text| output::printable(&text))
         };
-        let remarks: Vec<String> =
-            member.differs.iter().chain(&member.unfit).chain(error).cloned().collect();
+        let remarks = member.differs.iter().chain(&member.unfit).chain(&member.lacks).chain(error);
+        let remarks: Vec<String> = remarks.cloned().collect();
         table.add_row([
             member.id.clone(),
             runs.to_owned(),
@@ -177,6 +192,7 @@ fn show(all: &[Seen], next: &str, as_json: bool) -> std::io::Result<()> {
             "remarks": remarks,
         }));
     }
-    output::Shown { table, json: json!({ "members": rows, "next": next }) }.print(as_json)?;
+    let json = json!({ "members": rows, "step": row_of(step), "next": next });
+    output::Shown { table, json }.print(as_json)?;
     if as_json { Ok(()) } else { output::line(&format!("next: {next}")) }
 }

@@ -102,7 +102,9 @@ pub(crate) struct ForceNewArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 It changes nothing: it asks every member on its peer port and at its client port, compares what they run
-with, and tells one step. It fails while no step may be made. See docs/migrate.md.")]
+with, and tells one step. It fails while no step may be made. On the way back it also waits, up to 14
+seconds, until every Java member has copied the tables that the leader had when it was asked.
+See docs/migrate.md.")]
 pub(crate) struct TakeOver {
     /// broker.conf of any member, which names the group and its members
     #[arg(short, long, value_name = "FILE")]

@@ -8,7 +8,8 @@
 //                                        a sample of them by key and id, or by id alone, or by key
 //                                        and the id that the stored message has now
 //   timers TOPIC LEDGER DELAY            every entry of a ledger of timers came, none before its time;
-//                                        tells how many came more than once
+//                                        tells of each that came more than once when it did, and how
+//                                        many they are
 //   consume TOPIC GROUP COUNT            by a push consumer; then waits whether more come
 // A line of a ledger: sequence number, queue id, queue offset, message id by offset.
 import java.io.*;
@@ -176,14 +177,16 @@ public class Ledger {
     DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("ledger_reader");
     consumer.setNamesrvAddr(NAME_SERVER);
     consumer.start();
-    Map<String, Integer> copies = new HashMap<>();
+    Map<String, List<Long>> copies = new HashMap<>();
     int faults = 0;
     for (long end = System.nanoTime() + PATIENCE; ; Thread.sleep(1000)) {
       copies.clear();
       faults = 0;
       for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(topic)) {
         for (MessageExt message : drain(consumer, queue).values()) {
-          copies.merge(message.getKeys(), 1, Integer::sum);
+          copies
+              .computeIfAbsent(message.getKeys(), key -> new ArrayList<>())
+              .add(message.getStoreTimestamp());
           long early = message.getBornTimestamp() + delay * 1000 - message.getStoreTimestamp();
           if (early > 0) faults += fault(message.getKeys() + " came " + early + " ms too early");
         }
@@ -195,7 +198,14 @@ public class Ledger {
       if (!copies.containsKey("key-" + entry.sequence)) faults += fault("never came: " + entry);
     }
     consumer.shutdown();
-    long again = copies.values().stream().filter(count -> count > 1).count();
+    int again = 0;
+    for (List<Long> times : copies.values()) {
+      if (times.size() < 2) continue;
+      Collections.sort(times);
+      again++;
+      times.forEach(time -> System.out.print("came " + time + " "));
+      System.out.println();
+    }
     System.out.printf("timers %d, faults %d, came again %d%n", entries.size(), faults, again);
     System.exit(faults == 0 && !entries.isEmpty() ? 0 : 1);
   }

@@ -105,18 +105,20 @@ impl Ledger {
         Process::start("producer", &mut command, &self.folder)
     }
 
-    /// Waits until every timer of the ledger has come, none before its time; gives how many came and
-    /// how many of them more than once.
+    /// Waits until every timer of the ledger has come, none before its time; gives how many came, and
+    /// of each that came more than once when it did first and last, in milliseconds since 1970.
     ///
     /// # Errors
     /// With those that never came, or came too early.
-    pub fn verify_timers(&self, name_server: &str, delay: Duration) -> Result<(usize, usize)> {
+    pub fn verify_timers(
+        &self,
+        name_server: &str,
+        delay: Duration,
+    ) -> Result<(usize, Vec<(u128, u128)>)> {
         let mut command = self.command(name_server);
         command.args(["timers", &self.topic]).arg(self.path()).arg(delay.as_secs().to_string());
         let told = self.run("timer verifier", &mut command)?;
-        let again = told.rsplit(' ').next().unwrap_or_default();
-        let again = again.parse().with_context(|| format!("a number at the end of: {told}"))?;
-        Ok((self.len()?, again))
+        Ok((self.len()?, told.iter().rev().filter_map(|line| times(line)).collect()))
     }
 
     /// Number of messages that were acknowledged so far.
@@ -164,16 +166,16 @@ impl Ledger {
         self.run("consumer", &mut command).map(drop)
     }
 
-    /// Runs the program to its end; gives the last line that it printed.
-    fn run(&self, name: &str, command: &mut Command) -> Result<String> {
+    /// Runs the program to its end; gives the lines that it printed, last one first.
+    fn run(&self, name: &str, command: &mut Command) -> Result<Vec<String>> {
         let mut process = Process::start(name, command, &self.folder.join(name))?;
         let status = process.wait(LIMIT)?;
         let output = process.output()?;
-        let last: Vec<&str> = output.lines().rev().take(20).collect();
+        let lines: Vec<String> = output.lines().rev().map(str::to_owned).collect();
+        let last = lines.get(..20).unwrap_or(&lines);
         ensure!(status.success(), "{name}: {status}, last lines first:\n{}", last.join("\n"));
-        let told = last.first().copied().unwrap_or_default();
-        crate::show(&format!("{name}: {told}"));
-        Ok(told.to_owned())
+        crate::show(&format!("{name}: {}", lines.first().map_or("", String::as_str)));
+        Ok(lines)
     }
 
     fn command(&self, name_server: &str) -> Command {
@@ -184,5 +186,24 @@ impl Ledger {
 
     fn path(&self) -> PathBuf {
         self.folder.join("ledger.txt")
+    }
+}
+
+/// First and last time of a line `came MILLIS came MILLIS ...`.
+fn times(line: &str) -> Option<(u128, u128)> {
+    let mut all = line.strip_prefix("came ")?.split(" came ").map(str::trim);
+    let first = all.next()?.parse().ok()?;
+    Some((first, all.last()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_came_again_tells_when() {
+        assert_eq!(times("came 5 came 7 came 9 "), Some((5, 9)));
+        assert_eq!(times("came 5 "), None);
+        assert_eq!(times("timers 3, faults 0, came again 1"), None);
     }
 }

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     appender::Members,
-    log_files,
+    libraries, log_files,
     node::{BrokerOptions, NameServer, Product, broker_command},
     process::{Process, wait_until},
     question,
@@ -233,6 +234,39 @@ impl MixedGroup {
         let common = log_files::compare(&logs)?;
         ensure!(common as u64 > end, "{common} entries are in all logs, whose last was {end}");
         Ok(common)
+    }
+
+    /// The command `ledgermq admin group takeover` on this group.
+    ///
+    /// # Errors
+    /// Where the binary is missing.
+    pub fn guide(&self, back: bool) -> Result<Command> {
+        let mut command = self.admin("takeover")?;
+        if back {
+            command.arg("--back");
+        }
+        command.arg("--json");
+        Ok(command)
+    }
+
+    /// Hands the lead to a member by `ledgermq admin group transfer`.
+    ///
+    /// # Errors
+    /// Where it does not go there.
+    pub fn transfer(&self, to: &str) -> Result<()> {
+        let mut command = self.admin("transfer")?;
+        let output = command.args(["--to", to, "--timeout", "60s"]).output().context("transfer")?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "transfer to {to}: {}: {errors}", output.status);
+        Ok(())
+    }
+
+    fn admin(&self, what: &str) -> Result<Command> {
+        let node = self.nodes.values().next().context("a member")?;
+        let conf = node.folder.join(format!("run-{}", node.starts)).join("broker.conf");
+        let mut command = Command::new(libraries::ledgermq()?);
+        command.args(["admin", "-n", &self.name_server(), "group", what, "-c"]).arg(conf);
+        Ok(command)
     }
 
     /// Asks a member at its main port.

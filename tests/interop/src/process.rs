@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a server may take to stop.
-const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(120);
 
 /// Pause between two looks at something that is awaited.
 const PAUSE: Duration = Duration::from_millis(25);

@@ -36,6 +36,15 @@ pub(super) struct Member {
     pub(super) end: Option<u64>,
     /// Keys whose values are not those of the given broker.conf, with both.
     pub(super) differs: Vec<String>,
+    /// What a Java member has not copied of the leader's tables yet.
+    pub(super) lacks: Option<String>,
+}
+
+impl Member {
+    /// Whether it takes itself for the leader.
+    pub(super) fn leads(&self) -> bool {
+        self.leader.as_deref() == Some(&self.id)
+    }
 }
 
 /// What is to be done next.
@@ -126,6 +135,11 @@ fn reasons(members: &[Member]) -> Vec<String> {
             }
             _ => {}
         }
+        if let Some(lacks) = &member.lacks {
+            reasons.push(format!(
+                "{id} would lead with old tables ({lacks}): wait, Java copies them every ten seconds once it has heard who leads, which takes up to half a minute"
+            ));
+        }
         for key in &member.differs {
             reasons
                 .push(format!("{id} runs with {key}: make them equal before anything is stopped"));
@@ -147,6 +161,7 @@ mod tests {
             listed: true,
             end: Some(100 << 20),
             differs: Vec::new(),
+            lacks: None,
         }
     }
 
@@ -195,6 +210,8 @@ mod tests {
         assert!(told(&|group| group[0].listed = false).contains("not in the routes"));
         assert!(told(&|group| group[0].end = Some(1)).contains("104857599 bytes behind"));
         assert!(told(&|group| group[0].end = None).contains("does not tell the end"));
+        let lacks = |group: &mut Vec<Member>| group[2].lacks = Some("no topic T".to_owned());
+        assert!(told(&lacks).starts_with("n2 would lead with old tables (no topic T)"));
         let differs = "mappedFileSizeCommitLog=1 where broker.conf has 2";
         assert!(told(&|group| group[2].differs.push(differs.to_owned())).contains(differs));
     }
