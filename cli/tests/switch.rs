@@ -12,7 +12,12 @@ use process::{
     raw::{self, Raw},
     world::{MEMBERS, World},
 };
-use protocol::{Command, code::response, header::SendMessageResponse};
+use protocol::{
+    Command,
+    code::{request, response},
+    header::SendMessageResponse,
+    version,
+};
 use serde_json::Value;
 
 /// One message, whatever the broker's role.
@@ -79,6 +84,37 @@ fn a_planned_switch_fails_no_send() {
     assert_eq!((&told["failed"], &told["lost"]), (&0.into(), &0.into()), "{told}");
     assert_eq!(told["storedTwice"], 0, "{told}");
     let others: Vec<usize> = (0..MEMBERS).filter(|node| *node != next).collect();
+    world.settled(&others);
+}
+
+/// A client of 5.3.2 or later is told to ask elsewhere by a member that stops; an older one, which would take
+/// that for a failure, is served to the end.
+#[test]
+fn a_member_that_stops_sends_away_whoever_understands_it() {
+    let mut world = World::new(1);
+    let master = world.settled(&[0, 1, 2]);
+    world.wait_whole();
+    let (raw, address) = (Raw::new(), world.address(master));
+    let ask = |version| {
+        let mut question = Command::request(request::GET_BROKER_RUNTIME_INFO);
+        question.version = version;
+        raw.call(&address, question).map(|answer| answer.code)
+    };
+    assert_eq!(ask(version::CURRENT).expect("an answer"), response::SUCCESS);
+    // It leaves the routes at the end of its stop, for which it waits now.
+    world.names[0].halt();
+    let mut stopping = world.nodes[master].take().expect("it runs");
+    let stop = std::thread::spawn(move || stopping.stop());
+    let begun = Instant::now();
+    while ask(version::CURRENT).ok() != Some(response::GO_AWAY) {
+        assert!(begun.elapsed() < LONG, "nobody was sent away");
+    }
+    if let Ok(code) = ask(version::V5_3_1) {
+        assert_eq!(code, response::SUCCESS, "an old client");
+    }
+    world.names[0].go_on();
+    stop.join().expect("an orderly stop");
+    let others: Vec<usize> = (0..MEMBERS).filter(|node| *node != master).collect();
     world.settled(&others);
 }
 

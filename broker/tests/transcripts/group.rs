@@ -10,7 +10,7 @@ use std::{
 use broker::Group;
 use protocol::{
     Command,
-    body::{BrokerData, ClusterInfo, QueryAssignmentRequestBody},
+    body::{BrokerData, ClusterInfo, QueryAssignmentRequestBody, RegisterBrokerBody},
     code::{request, response},
     header::{PullMessageRequest, RecallMessageRequest},
     message::{properties, record::MessageRecord},
@@ -28,7 +28,15 @@ use crate::{
 /// A name server that leaves an address under its former id, and takes whatever has an id away when
 /// that id is unregistered, as those before 4.5 do.
 #[derive(Default)]
-pub(crate) struct OldNames(Mutex<BTreeMap<i64, String>>);
+pub(crate) struct OldNames(Mutex<BTreeMap<i64, Registered>>);
+
+/// What stands under an id.
+#[derive(Debug, Clone, PartialEq)]
+struct Registered {
+    address: String,
+    /// `DataVersion.stateVersion`.
+    state: i64,
+}
 
 impl OldNames {
     pub(crate) fn start() -> (Arc<Self>, Server) {
@@ -38,7 +46,7 @@ impl OldNames {
         (names, Server::bind(any, ServerOptions::default(), handler).expect("a free port"))
     }
 
-    fn table(&self) -> BTreeMap<i64, String> {
+    fn table(&self) -> BTreeMap<i64, Registered> {
         self.0.lock().expect("nobody panics").clone()
     }
 }
@@ -50,10 +58,15 @@ impl Handler for OldNames {
         let mut table = self.0.lock().expect("nobody panics");
         let mut answer = Command::request(0).response(response::SUCCESS);
         match command.code {
-            request::REGISTER_BROKER => drop(table.insert(id, text("brokerAddr"))),
+            request::REGISTER_BROKER => {
+                let state = state_version(&command);
+                drop(table.insert(id, Registered { address: text("brokerAddr"), state }));
+            }
             request::UNREGISTER_BROKER => drop(table.remove(&id)),
             request::GET_BROKER_CLUSTER_INFO => {
-                let group = BrokerData { broker_addrs: table.clone(), ..BrokerData::default() };
+                let broker_addrs =
+                    table.iter().map(|(id, there)| (*id, there.address.clone())).collect();
+                let group = BrokerData { broker_addrs, ..BrokerData::default() };
                 let info = ClusterInfo {
                     broker_addr_table: [("b".to_owned(), group)].into_iter().collect(),
                     ..ClusterInfo::default()
@@ -64,6 +77,12 @@ impl Handler for OldNames {
         }
         responder.send(answer);
     }
+}
+
+fn state_version(command: &Command) -> i64 {
+    let compressed = command.field("compressed") == Some("true");
+    let body = RegisterBrokerBody::decode_for(&command.body, compressed, command.version, 1 << 20);
+    body.expect("a body").topic_config_serialize_wrapper.data_version.state_version
 }
 
 /// Ten times and more what an election takes on a busy machine.
@@ -169,6 +188,7 @@ async fn routes_follow_rapid_changes_of_the_leader() {
         fixtures.push(Fixture::with(&text).await);
     }
     let mut master = wait_master(&fixtures, |_| true).await;
+    let mut before = 0;
     for _round in 0..6 {
         let next = (master + 1) % 3;
         let deadline = Instant::now() + LIMIT;
@@ -184,7 +204,13 @@ async fn routes_follow_rapid_changes_of_the_leader() {
         }
         master = wait_master(&fixtures, |master| master == next).await;
         let address = |n: usize| fixtures[n].broker.address().to_string();
-        let mut expected: BTreeMap<i64, String> = (1..).zip((0..3).map(address)).collect();
+        // Name servers of 5.x pass an older term over.
+        let term = group(&fixtures[master]).status().borrow().term;
+        let state = i64::try_from(term).expect("a small term");
+        assert!(state > before, "{state} follows {before}");
+        before = state;
+        let registered = |n| Registered { address: address(n), state };
+        let mut expected: BTreeMap<i64, Registered> = (1..).zip((0..3).map(registered)).collect();
         let moved = expected.remove(&(i64::try_from(master).expect("small") + 1));
         expected.insert(0, moved.expect("a member"));
         while names.table() != expected {
