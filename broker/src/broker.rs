@@ -294,6 +294,13 @@ impl Broker {
         self.runtime.block_on(self.ensure_topic(topic))
     }
 
+    /// Changes a topic, as an administrator would: committed and registered when this returns.
+    pub(crate) fn change_topic_blocking(self: &Arc<Self>, topic: Topic) -> Result<(), Rejection> {
+        self.change_blocking(|| Ok((self.topics.put(topic).into_iter().collect(), ())))?;
+        self.runtime.block_on(self.register());
+        Ok(())
+    }
+
     /// As [`Broker::ensure_topic`], without waiting for it: for topics that only the broker itself
     /// writes to.
     pub(crate) fn ensure_topic_soon(self: &Arc<Self>, topic: Topic) {

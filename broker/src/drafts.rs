@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
 use protocol::message::{
-    properties::{self, Properties, key},
+    properties::{self, MAX_LENGTH, Properties, key},
     record::{self, MessageRecord, RecordError},
     sys_flag::{TRANSACTION_COMMIT, TRANSACTION_NOT, transaction_type},
 };
@@ -19,6 +19,50 @@ use crate::{config::DelayLevels, timer, topics::SCHEDULE_TOPIC, transaction};
 /// and a message that is given back must still fit with what that adds to it: RETRY_TOPIC,
 /// ORIGIN_MESSAGE_ID, REAL_TOPIC, REAL_QID, DELAY and a longer topic.
 pub(crate) const LONGEST_SENT: usize = (4 << 20) - HEADROOM - 1024;
+
+/// What a broker adds to a message and the message may go without, from the least needed on.
+const MAY_MISS: [&str; 6] = [
+    key::ORIGIN_MESSAGE_ID,
+    key::FIRST_POP_TIME,
+    key::MSG_REGION,
+    key::TRACE_ON,
+    key::CLUSTER,
+    key::ORIGIN_GROUP,
+];
+
+/// Bytes that properties get at most where [`schedule`] puts off a message that goes into `topic`.
+pub(crate) fn growth_by_schedule(topic: &str) -> usize {
+    /// Names, a level, the number of a queue, and what separates them.
+    const BESIDE_TOPIC: usize = 64;
+    topic.len() + BESIDE_TOPIC
+}
+
+/// Whether the properties of a message that comes again fit into a record with `growth` bytes more.
+/// What the message may go without is taken out for that, as far as it is needed and helps: Java fails
+/// here, and its consumer tries for ever.
+pub(crate) fn fit(properties: &mut Properties, growth: usize) -> bool {
+    let bytes = |name: &str| properties.get(name).map(|value| name.len() + value.len() + 2);
+    let spare: usize = MAY_MISS.into_iter().filter_map(bytes).sum();
+    let too_long = |properties: &Properties| properties.encoded_len() + growth > MAX_LENGTH;
+    if properties.encoded_len() + growth > MAX_LENGTH + spare {
+        return false;
+    }
+    for name in MAY_MISS {
+        if too_long(properties) {
+            properties.remove(name);
+        }
+    }
+    true
+}
+
+/// Makes the properties of a message fit that goes to its dead letters, from where nothing brings it
+/// back by itself.
+pub(crate) fn fit_dead_letter(properties: &mut Properties) {
+    if !fit(properties, 0) {
+        properties.remove(key::RETRY_TOPIC);
+        fit(properties, 0);
+    }
+}
 
 /// Whether a message has the flag of a half message, or of one that was rolled back, without being
 /// one: Java stores it where nobody ever sees it.
@@ -138,6 +182,36 @@ mod tests {
         assert_eq!(properties.get(key::REAL_TOPIC), Some("T"));
         assert_eq!(properties.get(key::REAL_QID), Some("3"));
         assert_eq!(properties.get(key::DELAY), Some("18"));
+    }
+
+    #[test]
+    fn what_comes_again_goes_without_what_it_may_miss() {
+        let filled = |length: usize| {
+            let mut properties = properties::decode(
+                "CLUSTER\u{1}c\u{2}ORIGIN_MESSAGE_ID\u{1}id\u{2}RETRY_TOPIC\u{1}T\u{2}",
+            );
+            let left = length - properties.encoded_len() - "p".len() - 2;
+            properties.insert("p", "x".repeat(left));
+            properties
+        };
+        let kept = |properties: &Properties| {
+            ["CLUSTER", "ORIGIN_MESSAGE_ID", "RETRY_TOPIC", "p"]
+                .map(|name| properties.contains(name))
+        };
+        for (length, growth, fits, names) in [
+            (MAX_LENGTH, 0, true, [true; 4]),
+            (MAX_LENGTH - 50, 50, true, [true; 4]),
+            (MAX_LENGTH, 1, true, [true, false, true, true]),
+            (MAX_LENGTH, 22, true, [false, false, true, true]),
+            (MAX_LENGTH, 32, false, [true; 4]),
+        ] {
+            let mut properties = filled(length);
+            assert_eq!(fit(&mut properties, growth), fits, "{length} {growth}");
+            assert_eq!(kept(&properties), names, "{length} {growth}");
+        }
+        let mut properties = filled(MAX_LENGTH + 40);
+        fit_dead_letter(&mut properties);
+        assert_eq!(kept(&properties), [false, false, false, true]);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use dashmap::{DashMap, mapref::entry::Entry};
 use protocol::body::{DataVersion, SubscriptionGroupConfig};
 use store::journal::{Change, Tables};
 
+use crate::priority;
+
 /// Groups that exist on every broker.
 const BUILT_IN: [&str; 8] = [
     "TOOLS_CONSUMER",
@@ -39,6 +41,16 @@ pub(crate) enum UpdateError {
     /// An attribute is not written as `+key` or `-key`.
     #[error("attribute `{0}` of the group has no sign: write +{0} to set it, or -{0} to remove it")]
     Attribute(String),
+    /// An attribute has a value that it cannot have.
+    #[error("attribute `{name}` of the group is {value:?}: {reason}")]
+    Value {
+        /// Its name.
+        name: String,
+        /// The value.
+        value: String,
+        /// What is wrong with it, in Java's words.
+        reason: String,
+    },
 }
 
 /// The table of subscription groups, as the journal says; beside it only groups that their use has
@@ -156,7 +168,7 @@ impl Groups {
             .map_err(|error| UpdateError::Name(error.to_string()))?;
         match wanted.attributes.keys().find(|key| !key.starts_with(['+', '-'])) {
             Some(key) => Err(UpdateError::Attribute(key.clone())),
-            None => Ok(()),
+            None => wanted.attributes.iter().try_for_each(|(key, value)| check_value(key, value)),
         }
     }
 
@@ -200,6 +212,18 @@ impl Groups {
     pub(crate) fn version(&self) -> DataVersion {
         self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Whether an attribute may have a value. One that is removed has none.
+fn check_value(key: &str, value: &str) -> Result<(), UpdateError> {
+    let Some(name) = key.strip_prefix('+').filter(|name| *name == priority::FACTOR) else {
+        return Ok(());
+    };
+    priority::check_factor(value).map_err(|reason| UpdateError::Value {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        reason,
+    })
 }
 
 /// A group as it is when nobody said how it should be.

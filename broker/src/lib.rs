@@ -40,6 +40,7 @@ mod operator;
 mod pending;
 mod pop;
 mod presence;
+mod priority;
 mod producers;
 mod protocol_status;
 mod registration;

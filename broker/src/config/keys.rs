@@ -309,6 +309,12 @@ keys! {
             "Pops that wait for messages at a time; a further one is answered POLLING_FULL.";
         "popFromRetryProbability" pop_from_retry_probability: u32 = 20, "%" [0, 100], hot,
             "Share of pops that look at messages which come again before those that are new; the others look at them last.";
+        "popFromRetryProbabilityForPriority" pop_from_retry_probability_for_priority: u32 = 0, "%" [0, 100], hot,
+            "The same for pops that go by priority: with 0 what comes again is the least urgent, with 100 the most urgent.";
+        "priorityOrderAsc" priority_order_asc: bool = true, "", hot,
+            "Whether of the queues of a topic with `message.type=PRIORITY` the one with the largest number is the most urgent, as a priority is the number of a queue; else queue 0 is.";
+        "useSeparateRetryQueue" use_separate_retry_queue: bool = false, "", hot,
+            "Whether popped messages that come again keep the number of their queue, and so their priority; else all are in queue 0.";
         "enableRetryTopicV2" enable_retry_topic_v2: bool = false, "", hot,
             "Whether messages that were not acknowledged in time go to `%RETRY%GROUP+TOPIC` in place of `%RETRY%GROUP_TOPIC`.";
         "retrieveMessageFromPopRetryTopicV1" retrieve_message_from_pop_retry_topic_v1: bool = true, "", hot,

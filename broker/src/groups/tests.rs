@@ -94,6 +94,18 @@ fn attributes_are_set_and_removed_by_sign() {
 }
 
 #[test]
+fn a_factor_of_priority_is_a_share_of_a_hundred() {
+    let with = |key: &str, value: &str| {
+        let attributes = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        Groups::check(&SubscriptionGroupConfig { attributes, ..defaults("G") })
+    };
+    assert_eq!(with("+priority.factor", "50"), Ok(()));
+    assert_eq!(with("-priority.factor", ""), Ok(()));
+    let error = with("+priority.factor", "101").unwrap_err().to_string();
+    assert!(error.contains("priority.factor") && error.contains("range(0, 100)"), "{error}");
+}
+
+#[test]
 fn the_right_to_read_is_taken_and_given_back() {
     let mut rig = Rig::new();
     assert!(rig.groups.may_read("G", "T"));

@@ -100,12 +100,15 @@ fn rework(
         let id = offset_message_id(message.store_host, message.physical_offset);
         properties.insert(key::ORIGIN_MESSAGE_ID, id);
     }
-    let dead = message.reconsume_times >= most || request.delay_level < 0;
-    let (topic, queues) = if dead {
-        (name::dlq_topic(&request.group), 1)
-    } else {
-        (name::retry_topic(&request.group), group.retry_queue_nums)
-    };
+    let retry = name::retry_topic(&request.group);
+    let done = message.reconsume_times >= most || request.delay_level < 0;
+    let dead = done || !drafts::fit(&mut properties, drafts::growth_by_schedule(&retry));
+    if dead && !done {
+        let (group, offset) = (&request.group, request.offset);
+        tracing::warn!(group, offset, "the properties of a message leave no room for another try");
+    }
+    let (topic, queues) =
+        if dead { (name::dlq_topic(&request.group), 1) } else { (retry, group.retry_queue_nums) };
     let made = broker.ensure_topic_blocking(topics::read_write(
         &topic,
         queues,
@@ -120,7 +123,9 @@ fn rework(
     message.queue_id = broker.any_queue(queues).unwrap_or(0);
     message.topic = topic;
     properties.remove(key::DELAY);
-    if !dead {
+    if dead {
+        drafts::fit_dead_letter(&mut properties);
+    } else {
         let level = match request.delay_level {
             0 => 3_i32.saturating_add(message.reconsume_times),
             level => level,

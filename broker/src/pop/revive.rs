@@ -23,7 +23,10 @@ use super::{
     point::{self, Entry, Key, Writer},
     retry,
 };
-use crate::{broker::Broker, clock::now_millis, handlers, role::Role, topics, waiting::Unreadable};
+use crate::{
+    broker::Broker, call::Rejection, clock::now_millis, handlers, role::Role, topics,
+    waiting::Unreadable,
+};
 
 /// What waits here, for the log of the broker.
 const WHAT: &str = "popped";
@@ -254,30 +257,48 @@ impl Service {
             );
             return Ok(());
         }
-        let form = broker.config().retry_form();
-        let retry = retry::topic(key, form);
+        let config = broker.config();
+        let retry = retry::topic(key, config.retry_form());
+        let queues = match broker.topics.get(normal).filter(|_| config.use_separate_retry_queue) {
+            Some(topic) => topic.write_queue_nums.max(1),
+            None => 1,
+        };
+        let place = (retry.clone(), if key.queue < queues { key.queue.max(0) } else { 0 });
         for offset in point.open() {
             let Some(bytes) = self.message(key, offset)? else { continue };
-            match retry::record(&bytes, key, retry.clone(), broker.store_host()) {
+            match retry::record(&bytes, key, place.clone(), broker.store_host()) {
                 Ok(record) => round.push(record),
                 Err(error) => {
                     tracing::error!(%error, key.topic, offset, "a popped message is passed over");
                 }
             }
         }
-        self.ensure_topic(key, retry)
+        self.ensure_topic(key, &topics::read_write(&retry, queues, false))
     }
 
-    fn ensure_topic(&self, key: &Key, retry: String) -> Result<(), Unreadable> {
-        let topic = topics::read_write(&retry, 1, false);
-        self.broker.ensure_topic_blocking(topic).map_err(|rejection| {
+    /// Makes the retry topic where it is missing, or gives it the queues that it lacks.
+    fn ensure_topic(&self, key: &Key, wanted: &topics::Topic) -> Result<(), Unreadable> {
+        let retry = &wanted.topic_name;
+        let failed = |rejection: Rejection| {
             let reason = rejection.remark;
             tracing::warn!(reason, topic = retry, "a retry topic was not made; trying again");
             Unreadable
-        })?;
+        };
+        let made = self.broker.ensure_topic_blocking(wanted.clone()).map_err(failed)?;
+        let queues = wanted.write_queue_nums;
+        if made.write_queue_nums < queues || made.read_queue_nums < queues {
+            let more = topics::Topic {
+                write_queue_nums: made.write_queue_nums.max(queues),
+                read_queue_nums: made.read_queue_nums.max(queues),
+                ..topics::Topic::clone(&made)
+            };
+            self.broker.change_topic_blocking(more).map_err(failed)?;
+        }
         let offsets = &self.broker.offsets;
-        if offsets.query(&key.group, &retry, 0).is_none() {
-            offsets.commit(&key.group, &retry, 0, 0);
+        for queue in 0..queues {
+            if offsets.query(&key.group, retry, queue).is_none() {
+                offsets.commit(&key.group, retry, queue, 0);
+            }
         }
         Ok(())
     }

@@ -228,6 +228,8 @@ pub mod key {
         INNER_MULTI_QUEUE_OFFSET = "INNER_MULTI_QUEUE_OFFSET";
         /// Key of ordered messages.
         SHARDING_KEY = "__SHARDINGKEY";
+        /// Priority, from 0 on; the higher the more urgent, unless the broker says otherwise.
+        PRIORITY = "_SYS_MSG_PRIORITY_";
         /// Namespace of the producer.
         INSTANCE_ID = "INSTANCE_ID";
         /// Legacy.

@@ -24,6 +24,7 @@ use crate::{
     broker::Broker,
     call::Rejection,
     clock::now_millis,
+    drafts,
     handlers::pull::signed,
     journal,
     pending::{self, Outcome},
@@ -33,6 +34,7 @@ use crate::{
         order::{self, Queue},
         point::{Key, MAX_MESSAGES, Writer},
     },
+    priority,
 };
 
 /// A value of `initMode` (`ConsumeInitMode.java`): a group that is new to a queue begins with its
@@ -92,8 +94,14 @@ struct Source<'a> {
 
 /// Takes messages for one pop. The caller holds the lock of group and topic.
 pub(super) fn collect(broker: &Broker, take: &Take, reads: Reads) -> Harvest {
-    let dice = broker.pop.dice();
     let config = broker.config();
+    let dice = broker.pop.dice();
+    let order = priority::Order::of(
+        broker.topics.get(&take.request.topic).as_deref(),
+        broker.groups.find(&take.request.consumer_group).as_deref(),
+        &config,
+        (dice, take.is_ordered()),
+    );
     let topic = revive_topic(&config.broker_cluster_name);
     let revives = broker.topics.get(&topic).map_or(0, |topic| topic.read_queue_nums);
     let harvest = Harvest {
@@ -113,16 +121,15 @@ pub(super) fn collect(broker: &Broker, take: &Take, reads: Reads) -> Harvest {
         moves: Vec::new(),
         given: Vec::new(),
     };
-    let mut collecting = Collecting { broker, take, reads, harvest };
-    let retries_first = dice < config.pop_from_retry_probability;
-    if retries_first {
+    let mut collecting = Collecting { broker, take, reads, order, harvest };
+    if order.retries_first {
         collecting.retries(dice);
     }
     match u32::try_from(take.request.queue_id) {
         Ok(queue) => collecting.queue(Source { topic: &take.request.topic, queue }),
-        Err(_) => collecting.topic(&take.request.topic, dice),
+        Err(_) => collecting.topic(&take.request.topic),
     }
-    if !retries_first {
+    if !order.retries_first {
         collecting.retries(dice);
     }
     collecting.harvest
@@ -132,6 +139,7 @@ struct Collecting<'a> {
     broker: &'a Broker,
     take: &'a Take,
     reads: Reads,
+    order: priority::Order,
     harvest: Harvest,
 }
 
@@ -148,15 +156,14 @@ impl Collecting<'_> {
             form => form,
         };
         let (topic, group) = (&self.take.request.topic, &self.take.request.consumer_group);
-        self.topic(&retry_topic(topic, group, form), dice);
+        self.topic(&retry_topic(topic, group, form));
     }
 
-    /// All queues of a topic, another one first each time.
-    fn topic(&mut self, topic: &str, dice: u32) {
+    /// All queues of a topic.
+    fn topic(&mut self, topic: &str) {
         let found = self.broker.topics.get(topic);
         let queues = found.map_or(0, |topic| u32::try_from(topic.read_queue_nums).unwrap_or(0));
-        for nth in 0..queues {
-            let queue = dice.wrapping_add(nth) % queues;
+        for queue in self.order.queues(queues) {
             self.queue(Source { topic, queue });
         }
     }
@@ -361,23 +368,34 @@ impl Collecting<'_> {
             queue: signed_queue(source.queue),
             offset: Some(pending::offsets(&message).0),
         };
-        renamed(&message, &self.take.request.topic, &handle).unwrap_or_else(|error| {
-            tracing::error!(%error, topic = source.topic, "a retried message keeps its topic");
-            message
-        })
+        match renamed(&message, &self.take.request.topic, &handle) {
+            Ok(renamed) => renamed.unwrap_or(message),
+            Err(error) => {
+                tracing::error!(%error, topic = source.topic, "a retried message keeps its topic");
+                message
+            }
+        }
     }
 }
 
-/// A message of a retry topic in the name of another, with its handle.
-fn renamed(message: &[u8], topic: &str, handle: &Handle) -> Result<Bytes, record::RecordError> {
+/// A message of a retry topic in the name of another, with its handle; `None` where it has no room for
+/// that, so that it keeps its topic, of which clients make the handle.
+fn renamed(
+    message: &[u8],
+    topic: &str,
+    handle: &Handle,
+) -> Result<Option<Bytes>, record::RecordError> {
     let mut record = record::decode(message)?;
     let mut own = properties::decode(&record.properties);
     own.insert(key::POP_CK, handle.to_string());
+    if !drafts::fit(&mut own, 0) {
+        return Ok(None);
+    }
     record.properties = properties::encode(&own);
     topic.clone_into(&mut record.topic);
     let mut bytes = BytesMut::with_capacity(record.encoded_len());
     record::encode(&record, &mut bytes)?;
-    Ok(bytes.freeze())
+    Ok(Some(bytes.freeze()))
 }
 
 impl Harvest {

@@ -22,6 +22,7 @@ use crate::{
     clock,
     drafts::{self, LONGEST_SENT},
     handlers::recall::Handle,
+    priority,
     reply::SEE_FAQ,
     timer,
     topics::{self, Topic},
@@ -52,8 +53,14 @@ impl Send {
             record.sys_flag |= MULTI_TAGS;
         }
         if let Some(group) = name::group_of_retry_topic(&request.topic) {
-            self.retry_or_dead_letter(broker, (call.command.version, group), &mut record)?
+            let room = drafts::growth_by_schedule(&request.topic);
+            let has_room = drafts::fit(&mut properties, room);
+            let version = call.command.version;
+            self.retry_or_dead_letter(broker, (version, group, has_room), &mut record)?
                 .then(|| properties.insert(key::DELAY, "-1"));
+        }
+        if let Some(queue) = priority::take_queue(&mut properties, topic.write_queue_nums) {
+            record.queue_id = queue;
         }
         let level = delay_level(&properties)?;
         let is_retry = record.reconsume_times > 0 && level > 0;
@@ -83,6 +90,9 @@ impl Send {
             .flatten()
             .map(|handle| handle.encode());
         let room = self.check_light(broker, &properties)?;
+        if is_retry_topic(&request.topic) {
+            drafts::fit_dead_letter(&mut properties);
+        }
         record.properties = self.text(&record.topic, &properties)?;
         self.check_length(&record, room)?;
         Ok(Composed {
@@ -280,11 +290,12 @@ impl Send {
 
     /// Decides whether a message for a retry topic goes to the dead letters instead, and says so
     /// (`SendMessageProcessor.handleRetryAndDLQ`). A group that holds leases consumes in order and
-    /// never looks at its retry topic.
+    /// never looks at its retry topic, and a message without room for another
+    /// try gets none.
     fn retry_or_dead_letter(
         &self,
         broker: &Arc<Broker>,
-        (version, group): (i32, &str),
+        (version, group, has_room): (i32, &str, bool),
         record: &mut MessageRecord,
     ) -> Result<bool, Rejection> {
         let found = broker.consumer_group(group).ok_or_else(|| {
@@ -297,7 +308,7 @@ impl Send {
         let most =
             said.filter(|_| version >= SAYS_MAX_RECONSUME_TIMES).unwrap_or(found.retry_max_times);
         let in_order = broker.locks.holds_any(group, std::time::Instant::now());
-        if record.reconsume_times <= most && !in_order {
+        if record.reconsume_times <= most && !in_order && has_room {
             return Ok(false);
         }
         let dead = topics::read_write(&name::dlq_topic(group), 1, false);

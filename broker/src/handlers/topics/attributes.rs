@@ -21,7 +21,7 @@ const ATTRIBUTES: [Attribute; 4] = [
     Attribute { name: "cleanup.policy", values: &["DELETE"], mutable: false },
     Attribute {
         name: "message.type",
-        values: &["UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"],
+        values: &["UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"],
         mutable: true,
     },
     // A time in milliseconds, for the tiered store alone; kept and without effect.
@@ -102,6 +102,8 @@ mod tests {
 
     #[test]
     fn attributes_are_set_and_removed() {
+        let urgent = changed(None, "+message.type=PRIORITY").expect("sound");
+        assert_eq!(urgent.get("message.type").map(String::as_str), Some("PRIORITY"));
         let made = changed(None, "+message.type=FIFO,+queue.type=SimpleCQ").expect("sound");
         assert_eq!(made.get("message.type").map(String::as_str), Some("FIFO"));
         let topic = Topic { attributes: made, ..Topic::default() };
