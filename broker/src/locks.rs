@@ -38,11 +38,24 @@ impl Lease {
     }
 }
 
+/// Clients say every 30 s that they are there (`ClientConfig.heartbeatBrokerInterval`): a node that
+/// began less than this ago may not know all members of a group.
+const HEARTBEATS: Duration = Duration::from_secs(40);
+
 /// All leases of this broker, by group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct QueueLocks {
     groups: DashMap<String, HashMap<MessageQueue, Lease>>,
     inherited: Inherited,
+    /// Since when this node hears of clients.
+    begun: Instant,
+}
+
+impl Default for QueueLocks {
+    fn default() -> Self {
+        let (groups, inherited) = (DashMap::new(), Inherited::default());
+        Self { groups, inherited, begun: Instant::now() }
+    }
 }
 
 /// Who asks for leases.
@@ -67,6 +80,13 @@ impl QueueLocks {
     /// This node is the master no more: another one grants leases.
     pub(crate) fn forget(&self) {
         self.groups.clear();
+    }
+
+    /// Whether each member of a group has had the time to say that it is there. Till then one that
+    /// nobody else is known beside may not be alone: a broker that was killed and leads again at once
+    /// hears of some members before others.
+    pub(crate) fn knows_members(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.begun) >= HEARTBEATS
     }
 
     /// A client pulled from a queue, which shows that it holds it where its group has leases.
@@ -198,6 +218,14 @@ mod tests {
     ) -> Vec<MessageQueue> {
         let connection = client.strip_prefix('c').and_then(|number| number.parse().ok());
         locks.lock(Asking { group, client, connection }, queues, now, |_| false)
+    }
+
+    #[test]
+    fn members_are_known_after_a_round_of_heartbeats() {
+        let locks = QueueLocks::default();
+        assert!(!locks.knows_members(locks.begun));
+        assert!(!locks.knows_members(locks.begun + HEARTBEATS / 2));
+        assert!(locks.knows_members(locks.begun + HEARTBEATS));
     }
 
     #[test]

@@ -272,6 +272,9 @@ fn case_91_a_queue_in_order_stays_with_its_holder_over_a_kill() {
         world.kill(master);
         let next = world.settled(&others(master));
         let address = world.address(next);
+        // It may know of the other one only, for a while.
+        heartbeat(&other, &address, "c2");
+        assert_eq!(lock(&other, &address, "c2"), 0, "there may be others");
         online(&address);
         // The other one asks first: nobody has shown yet that the queue is its own.
         assert_eq!(lock(&other, &address, "c2"), 0, "a lease of the master before may still hold");

@@ -17,7 +17,8 @@ use crate::{
 
 /// Code 41. Queues that another client holds are left out of the answer, which is a success all
 /// the same; so are queues of topics that do not exist, for which leases would only cost memory.
-/// Nobody else can hold a queue of a group that has no other member, or that never consumed from it.
+/// Nobody else can hold a queue of a group that has no other member, once all had the time to show
+/// themselves, or that never consumed from it.
 pub(crate) fn lock(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let body = LockBatchRequestBody::decode(&call.command.body)?;
     check(body.mq_set.len())?;
@@ -28,11 +29,13 @@ pub(crate) fn lock(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
     let (group, client) = (&body.consumer_group, &body.client_id);
     let member = broker.consumers.member(group, client);
     let asking = Asking { group, client, connection: member.map(|member| member.id) };
-    let alone = broker.consumers.client_ids(group) == [client.as_str()];
+    let now = Instant::now();
+    let alone =
+        broker.locks.knows_members(now) && broker.consumers.client_ids(group) == [client.as_str()];
     let unheld = |queue: &MessageQueue| {
         alone || broker.offsets.query(group, &queue.topic, queue.queue_id).is_none()
     };
-    let granted = broker.locks.lock(asking, queues, Instant::now(), unheld);
+    let granted = broker.locks.lock(asking, queues, now, unheld);
     let lock_ok_mq_set = granted.into_iter().collect();
     Reply::body(call, LockBatchResponseBody { lock_ok_mq_set }.encode())
 }

@@ -110,7 +110,7 @@ final class KindSenders implements SendMessageHook, TransactionListener {
         fate = timed(message, number);
         break;
       case "orderly":
-        if (number % 40 == 0) fate = "refuse:1";
+        if (number % 200 == 0) fate = "refuse:1";
         break;
       case "pop":
         if (number % 10 == 0) fate = "refuse:1";
