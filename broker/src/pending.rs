@@ -142,14 +142,14 @@ impl CommitSink<Pending> for Completions {
 }
 
 impl Completions {
-    fn answer(&self, producer: Producer, outcome: Outcome) -> Option<Flush> {
+    fn answer(&self, mut producer: Producer, outcome: Outcome) -> Option<Flush> {
         let elapsed = producer.received.elapsed();
         let answer = match outcome {
             Ok(placed) => {
                 let bytes = placed.lengths.iter().map(|length| u64::from(*length)).sum();
                 let messages = placed.lengths.len() as u64;
                 self.stats.sent(&producer.topic, messages, bytes, elapsed);
-                self.stored(&producer, &placed)
+                self.stored(&mut producer, &placed)
             }
             Err(failure) => {
                 self.stats.send_failed();
@@ -160,24 +160,27 @@ impl Completions {
     }
 
     /// The answer to a stored message: its id, or the ids of a batch, and the first queue offset.
-    fn stored(&self, producer: &Producer, placed: &Placed) -> Command {
+    fn stored(&self, producer: &mut Producer, placed: &Placed) -> Command {
         let store_host = self.advertised.get();
         let mut ids = String::new();
         let mut queue_offset = None;
         for record in placed.records() {
             let (offset, physical) = offsets(record);
             queue_offset.get_or_insert(offset);
-            if !ids.is_empty() {
+            let id = offset_message_id(store_host, physical);
+            if ids.is_empty() {
+                ids = id;
+            } else {
                 ids.push(',');
+                ids.push_str(&id);
             }
-            ids.push_str(&offset_message_id(store_host, physical));
         }
         reply::answer(response::SUCCESS).with_header(&SendMessageResponse {
             msg_id: ids,
             queue_id: producer.queue_id,
             queue_offset: queue_offset.unwrap_or_default(),
-            transaction_id: producer.transaction_id.clone(),
-            recall_handle: producer.recall_handle.clone(),
+            transaction_id: producer.transaction_id.take(),
+            recall_handle: producer.recall_handle.take(),
             ..SendMessageResponse::default()
         })
     }

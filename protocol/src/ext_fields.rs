@@ -22,6 +22,12 @@ struct Entry {
     value: Range<usize>,
 }
 
+/// Room for the texts of an answer, which grows no more then.
+const USUAL_BYTES: usize = 256;
+
+/// Room for the pairs of an answer.
+const USUAL_PAIRS: usize = 8;
+
 impl ExtFields {
     /// No fields.
     pub fn new() -> Self {
@@ -47,6 +53,10 @@ impl ExtFields {
     /// As [`ExtFields::insert`], with a value that is written where it is kept. `write` only
     /// appends.
     pub(crate) fn insert_with(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        if self.entries.capacity() == 0 {
+            self.text.reserve(USUAL_BYTES);
+            self.entries.reserve(USUAL_PAIRS);
+        }
         let known = self.entries.iter().rposition(|entry| self.is(&entry.name, name));
         let name = if known.is_some() { 0..0 } else { self.store(name) };
         let start = self.text.len();
@@ -81,12 +91,12 @@ impl ExtFields {
         self.text.get(range.clone()).unwrap_or_default()
     }
 
-    /// Takes a field out and gives its value.
-    pub fn remove(&mut self, name: &str) -> Option<String> {
-        let value = self.get(name).map(str::to_owned)?;
+    /// Takes a field out; tells whether it was there.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.entries.len();
         let text = &self.text;
         self.entries.retain(|entry| text.get(entry.name.clone()) != Some(name));
-        Some(value)
+        self.entries.len() < before
     }
 
     /// The value of a field.
@@ -149,7 +159,7 @@ mod tests {
         let mut fields: ExtFields = [("a", "1"), ("b", "2")].into_iter().collect();
         fields.insert("a", "3");
         assert_eq!(fields.iter().collect::<Vec<_>>(), [("a", "3"), ("b", "2")]);
-        assert_eq!(fields.remove("a").as_deref(), Some("3"));
+        assert!(fields.remove("a") && !fields.remove("a"));
         assert_eq!(fields.get("a"), None);
     }
 

@@ -319,8 +319,8 @@ impl KeyIndex {
 
 /// Java `IndexFile.indexKeyHashMethod` of `topic#key`.
 fn key_hash(topic: &str, key: &str) -> u32 {
-    let hash = tags::tags_code(&format!("{topic}#{key}"));
-    u32::try_from(hash.unsigned_abs()).ok().filter(|hash| *hash <= 0x7fff_ffff).unwrap_or(0)
+    let hash = tags::hash_code([topic, "#", key]);
+    Some(hash.unsigned_abs()).filter(|hash| *hash <= 0x7fff_ffff).unwrap_or(0)
 }
 
 /// Name of a new file: the time of its first message (UTC), behind the names before it.

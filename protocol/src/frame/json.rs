@@ -94,74 +94,138 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
         let mut fields = ExtFields::with_capacity(512);
         let mut count = 0;
-        while let Some((name, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
+        while let Some(name) = map.next_key::<Text<'de>>()? {
             count += 1;
             if count > FIELD_LIMIT {
                 return Err(de::Error::custom(FrameError::TooManyFields));
             }
-            if let (Some(name), Some(value)) = (name.0, value.0) {
-                fields.push(&name, &value);
+            if let Some(name) = &name.0 {
+                map.next_value_seed(Scalar(PushedTo { fields: &mut fields, name }))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
             }
         }
         Ok(Fields(Some(fields)))
     }
 }
 
-/// Any scalar as text; null is `None`; an object or array is its JSON text.
-struct Text<'de>(Option<Cow<'de, str>>);
+/// What becomes of a value that is taken as text.
+trait Taken<'de> {
+    type As;
 
-impl<'de> Deserialize<'de> for Text<'de> {
-    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        reader.deserialize_any(TextVisitor)
+    /// A text that lies in the header as it is.
+    fn borrowed(self, text: &'de str) -> Self::As;
+
+    /// A text that was made from what lies there.
+    fn made(self, text: &str) -> Self::As;
+
+    /// No text.
+    fn null(self) -> Self::As;
+}
+
+/// Any scalar as text; an object or array is its JSON text.
+struct Scalar<T>(T);
+
+impl<'de, T: Taken<'de>> de::DeserializeSeed<'de> for Scalar<T> {
+    type Value = T::As;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<T::As, D::Error> {
+        reader.deserialize_any(self)
     }
 }
 
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
+impl<'de, T: Taken<'de>> Visitor<'de> for Scalar<T> {
+    type Value = T::As;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text")
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Borrowed(text))))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T::As, E> {
+        Ok(self.0.borrowed(text))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Owned(text.to_owned()))))
+    fn visit_str<E>(self, text: &str) -> Result<T::As, E> {
+        Ok(self.0.made(text))
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Borrowed(if value { "true" } else { "false" }))))
+    fn visit_bool<E>(self, value: bool) -> Result<T::As, E> {
+        Ok(self.0.borrowed(if value { "true" } else { "false" }))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Owned(value.to_string()))))
+    fn visit_i64<E>(self, value: i64) -> Result<T::As, E> {
+        Ok(self.0.made(&value.to_string()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Owned(value.to_string()))))
+    fn visit_u64<E>(self, value: u64) -> Result<T::As, E> {
+        Ok(self.0.made(&value.to_string()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Text<'de>, E> {
-        Ok(Text(Some(Cow::Owned(value.to_string()))))
+    fn visit_f64<E>(self, value: f64) -> Result<T::As, E> {
+        Ok(self.0.made(&value.to_string()))
     }
 
-    fn visit_unit<E>(self) -> Result<Text<'de>, E> {
-        Ok(Text(None))
+    fn visit_unit<E>(self) -> Result<T::As, E> {
+        Ok(self.0.null())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Text<'de>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<T::As, A::Error> {
         let json = serde_json::Value::deserialize(value::SeqAccessDeserializer::new(seq))?;
-        Ok(Text(Some(Cow::Owned(json.to_string()))))
+        Ok(self.0.made(&json.to_string()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T::As, A::Error> {
         let json = serde_json::Value::deserialize(value::MapAccessDeserializer::new(map))?;
-        Ok(Text(Some(Cow::Owned(json.to_string()))))
+        Ok(self.0.made(&json.to_string()))
     }
+}
+
+/// The text itself; null is `None`.
+struct Text<'de>(Option<Cow<'de, str>>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        reader.deserialize_any(Scalar(Kept))
+    }
+}
+
+/// Kept as a [`Text`].
+struct Kept;
+
+impl<'de> Taken<'de> for Kept {
+    type As = Text<'de>;
+
+    fn borrowed(self, text: &'de str) -> Text<'de> {
+        Text(Some(Cow::Borrowed(text)))
+    }
+
+    fn made(self, text: &str) -> Text<'de> {
+        Text(Some(Cow::Owned(text.to_owned())))
+    }
+
+    fn null(self) -> Text<'de> {
+        Text(None)
+    }
+}
+
+/// Put at the end of fields, from where it was read; null is no field.
+struct PushedTo<'a> {
+    fields: &'a mut ExtFields,
+    name: &'a str,
+}
+
+impl<'de> Taken<'de> for PushedTo<'_> {
+    type As = ();
+
+    fn borrowed(self, text: &'de str) {
+        self.made(text);
+    }
+
+    fn made(self, text: &str) {
+        self.fields.push(self.name, text);
+    }
+
+    fn null(self) {}
 }
 
 /// An int32, also as decimal text; null is 0.
@@ -169,13 +233,40 @@ struct Number(i32);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        let text = Text::deserialize(reader)?.0;
-        let Some(text) = text else {
-            return Ok(Self(0));
-        };
-        text.parse().map(Self).map_err(|_not_a_number| {
-            de::Error::invalid_value(de::Unexpected::Str(&text), &"a 32-bit number")
-        })
+        reader.deserialize_any(NumberVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a 32-bit number")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Number, E> {
+        let number = text.parse().map(Number);
+        number.map_err(|_no_number| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number, E> {
+        let number = i32::try_from(value).map(Number);
+        number.map_err(|_too_large| E::invalid_value(de::Unexpected::Signed(value), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number, E> {
+        let number = i32::try_from(value).map(Number);
+        number.map_err(|_too_large| E::invalid_value(de::Unexpected::Unsigned(value), &self))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_unit<E>(self) -> Result<Number, E> {
+        Ok(Number(0))
     }
 }
 

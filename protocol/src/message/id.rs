@@ -12,14 +12,19 @@ use bytes::{Buf, BufMut};
 #[error("message id {0:?} is not 32 (IPv4) or 56 (IPv6) hexadecimal digits of address and offset")]
 pub struct IdError(String);
 
+/// Bytes of the id with an IPv6 address.
+const LONGEST_ID: usize = 16 + 4 + 8;
+
 /// The broker's id of a stored message: address and commit-log offset in upper-case hexadecimal.
 /// Tools connect to that address, so it must be one that clients reach.
 pub fn offset_message_id(store_host: SocketAddr, physical_offset: i64) -> String {
-    let mut bytes = Vec::with_capacity(28);
-    put_ip(store_host.ip(), &mut bytes);
-    bytes.put_i32(store_host.port().into());
-    bytes.put_i64(physical_offset);
-    hex(&bytes)
+    let mut bytes = [0; LONGEST_ID];
+    let mut room = bytes.as_mut_slice();
+    put_ip(store_host.ip(), &mut room);
+    room.put_i32(store_host.port().into());
+    room.put_i64(physical_offset);
+    let length = LONGEST_ID - room.len();
+    hex(bytes.get(..length).unwrap_or_default())
 }
 
 /// Address and commit-log offset of a broker's message id. Digits may be of either case.
@@ -90,7 +95,7 @@ fn month_start(now: i64) -> i64 {
     (days - day_of_month) * DAY
 }
 
-fn put_ip(ip: IpAddr, out: &mut Vec<u8>) {
+fn put_ip(ip: IpAddr, out: &mut impl BufMut) {
     match ip {
         IpAddr::V4(ip) => out.put_slice(&ip.octets()),
         IpAddr::V6(ip) => out.put_slice(&ip.octets()),
@@ -98,12 +103,11 @@ fn put_ip(ip: IpAddr, out: &mut Vec<u8>) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 0xF])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .map(|digit| digit.to_ascii_uppercase())
-        .collect()
+    let mut text = String::with_capacity(2 * bytes.len());
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
+    let letters = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+    letters.for_each(|letter| text.push(letter.to_ascii_uppercase()));
+    text
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

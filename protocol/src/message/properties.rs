@@ -88,8 +88,8 @@ impl Properties {
         self.pairs.insert(name, value);
     }
 
-    /// Takes a property out and gives its value.
-    pub fn remove(&mut self, name: &str) -> Option<String> {
+    /// Takes a property out; tells whether it was there.
+    pub fn remove(&mut self, name: &str) -> bool {
         self.pairs.remove(name)
     }
 
