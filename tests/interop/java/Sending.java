@@ -71,7 +71,7 @@ final class Sending extends Checks {
     eq(r.getOffsetMsgId().split(",").length, 32, "offsetMsgIds");
     List<MessageExt> got = new CopyOnWriteArrayList<>();
     c.collect("c", c.topic(), "*", got);
-    await(30, "32 msgs", () -> got.size() >= 32);
+    await(60, "32 msgs", () -> got.size() >= 32);
     Set<String> bodies = new TreeSet<>();
     for (MessageExt x : got) bodies.add(s(x) + x.getTags() + x.getKeys());
     eq(bodies.size(), 32, "distinct");
