@@ -18,8 +18,8 @@ pub(crate) use self::dledger::{
 };
 pub(crate) use admin::{AdminArgs, AdminCommand, OffsetsCommand, Place, ResetTo, TopicCommand};
 pub(crate) use bench::{
-    BenchArgs, BenchCommand, BenchConsumeArgs, EndToEndArgs, FailoverArgs, MeasureArgs,
-    ProduceArgs, Style, TopicsArgs,
+    BenchArgs, BenchCommand, BenchConsumeArgs, EndToEndArgs, FailoverArgs, LightArgs, MeasureArgs,
+    PopArgs, ProduceArgs, Style, TimersArgs, TopicsArgs,
 };
 pub(crate) use group::{ForceArgs, ForceNewArgs, GroupCommand, GroupOf, TakeOver};
 pub(crate) use java::{JavaBrokerArgs, JavaNamesrvArgs};

@@ -16,11 +16,14 @@ mod consume;
 mod end_to_end;
 mod failover;
 mod gaps;
+mod light;
 mod pace;
+mod pop;
 mod produce;
 mod report;
 mod stamp;
 mod tally;
+mod timers;
 mod topics;
 mod windows;
 
@@ -37,6 +40,9 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
     let report = match args.command {
         BenchCommand::Produce(produce) => produce::run(cluster, &produce, signals).await?,
         BenchCommand::Consume(consume) => consume::run(cluster, &consume, signals).await?,
+        BenchCommand::Pop(pop) => pop::run(cluster, &pop, signals).await?,
+        BenchCommand::Timers(timers) => timers::run(cluster, &timers, signals).await?,
+        BenchCommand::Light(light) => light::run(cluster, &light, signals).await?,
         BenchCommand::E2e(e2e) => end_to_end::run(cluster, &e2e, signals).await?,
         BenchCommand::Failover(failover) => failover::run(cluster, &failover, signals).await?,
     };

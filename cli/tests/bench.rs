@@ -20,6 +20,14 @@ impl World {
         Self { server: Server::standalone(folder.path()), _folder: folder }
     }
 
+    /// With these keys.
+    fn with(keys: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut arguments = Server::standalone_arguments(folder.path());
+        arguments.extend(keys.iter().flat_map(|key| ["--set".to_owned(), (*key).to_owned()]));
+        Self { server: Server::start(folder.path(), &arguments), _folder: folder }
+    }
+
     /// The lines of a run with `--json`.
     fn bench(&self, words: &str) -> Vec<Value> {
         let words: Vec<&str> = words.split_whitespace().collect();
@@ -102,6 +110,43 @@ fn every_message_of_a_steady_rate_is_received() {
             assert_eq!((&line["sentInAll"], &line["missing"]), (&240.into(), &0.into()), "{line}");
         }
     }
+}
+
+#[test]
+fn every_message_is_popped_and_acknowledged_once() {
+    let world = World::new();
+    world.produce("--topic P --queues 2 --body 100 --style sync --senders 8 --messages 300");
+    let words = "pop --topic P --workers 4 --connections 2 --batch 8 --warmup 0 --duration 60s";
+    let line = world.bench(words).remove(0);
+    assert_eq!((&line["acknowledged"], &line["failed"]), (&300.into(), &0.into()), "{line}");
+    // Nothing is left for the group, and all for another one.
+    let namesrv = world.server.address("namesrv");
+    for (group, left) in [("ledgermq_bench_pop", 0), ("other", 300)] {
+        let words = format!("bench {words} --group {group} --json -n {namesrv}");
+        let arguments: Vec<&str> = words.split_whitespace().collect();
+        let (succeeded, output, errors) = process::ledgermq(&arguments, "");
+        assert_eq!(succeeded, left > 0, "{output}{errors}");
+        assert!(output.contains(&format!("\"acknowledged\":{left},")), "{output}{errors}");
+    }
+}
+
+#[test]
+fn timers_that_are_due_are_received_and_those_far_ahead_wait() {
+    let world = World::new();
+    let line = world.bench("timers --waiting 100 --due 60 --rate 30 --lead 3s").remove(0);
+    let seen = ["delivered", "failed", "early", "missing"].map(|name| line[name].as_u64());
+    assert_eq!(seen, [60, 0, 0, 0].map(Some), "{line}");
+    assert_eq!(line["acknowledgedInAll"], 160, "{line}");
+    let line = world.bench("timers --waiting 50").remove(0);
+    assert_eq!(line["acknowledged"], 50, "{line}");
+}
+
+#[test]
+fn every_light_queue_has_its_messages() {
+    let world = World::with(&["enableLmq=true", "enableMultiDispatch=true"]);
+    let line = world.bench("light --queues 50 --fan-out 7 --each 3").remove(0);
+    assert_eq!((&line["received"], &line["failed"]), (&150.into(), &0.into()), "{line}");
+    assert_eq!(line["queuesWithMissingMessages"], 0, "{line}");
 }
 
 #[test]

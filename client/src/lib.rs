@@ -13,6 +13,7 @@ mod error;
 mod group;
 mod members;
 mod message;
+mod pop;
 mod producer;
 mod progress;
 mod pull;
@@ -29,6 +30,7 @@ pub use error::{
 };
 pub use group::{Delivery, GroupConsumer, GroupOptions};
 pub use message::{Message, Received};
+pub use pop::{PopConsumer, PopRequest, Popped, Pops};
 pub use producer::{Producer, ProducerOptions, SendStatus, Sent};
 pub use protocol::body::MessageQueue;
 pub use pull::{Beginning, PullConsumer, PullRequest, Pulled};

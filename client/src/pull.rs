@@ -98,7 +98,30 @@ impl PullConsumer {
         queue: &MessageQueue,
         wanted: &PullRequest,
     ) -> Result<Pulled, PullError> {
-        let route = self.client.route(&queue.topic).await?;
+        self.pull_by(&queue.topic, queue, wanted).await
+    }
+
+    /// As [`PullConsumer::pull`] for a light queue, which no name server knows: it lies where the
+    /// topic lies whose messages name it.
+    ///
+    /// # Errors
+    /// See [`PullError`].
+    pub async fn pull_light(
+        &self,
+        topic: &str,
+        light: &MessageQueue,
+        wanted: &PullRequest,
+    ) -> Result<Pulled, PullError> {
+        self.pull_by(topic, light, wanted).await
+    }
+
+    async fn pull_by(
+        &self,
+        routed: &str,
+        queue: &MessageQueue,
+        wanted: &PullRequest,
+    ) -> Result<Pulled, PullError> {
+        let route = self.client.route(routed).await?;
         let address = route.address(&queue.broker_name, 0).ok_or_else(|| PullError::NoBroker {
             topic: queue.topic.clone(),
             broker: queue.broker_name.clone(),
@@ -116,7 +139,7 @@ impl PullConsumer {
         let answer = match result {
             Ok(answer) => answer,
             Err(error) => {
-                self.client.doubt_route(&queue.topic);
+                self.client.doubt_route(routed);
                 return Err(error.into());
             }
         };

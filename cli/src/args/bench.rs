@@ -14,6 +14,9 @@ Examples:
   ledgermq bench produce -n 127.0.0.1:9876 --style sync --senders 32 --body 128
   ledgermq bench consume -n 127.0.0.1:9876                          reads back what is there
   ledgermq bench consume -n 127.0.0.1:9876 --live --duration 30s    what comes meanwhile
+  ledgermq bench pop -n 127.0.0.1:9876 --workers 64                 takes and acknowledges it
+  ledgermq bench timers -n 127.0.0.1:9876 --waiting 800000 --due 200000 --rate 5000
+  ledgermq bench light -n 127.0.0.1:9876 --queues 20000             needs enableLmq, enableMultiDispatch
   ledgermq bench e2e -n 127.0.0.1:9876 --rate 5000 --json
   ledgermq bench failover -n 127.0.0.1:9876 --duration 5m           while you end brokers
 
@@ -42,6 +45,17 @@ pub(crate) enum BenchCommand {
     Produce(ProduceArgs),
     /// Read everything that topics hold, from the first offset
     Consume(BenchConsumeArgs),
+    /// Take messages for a time and acknowledge each, until nothing is left or the time is over
+    ///
+    /// Latency counts from a pop until all that it gave is acknowledged.
+    Pop(PopArgs),
+    /// Send timers that wait far ahead, and others that come due at a rate
+    ///
+    /// Latency is how late a timer is received after its time. Without --due only the sends are
+    /// measured.
+    Timers(TimersArgs),
+    /// Send messages that go into light queues too (INNER_MULTI_DISPATCH), and read each of these
+    Light(LightArgs),
     /// Send at a fixed rate and measure until a waiting consumer has each message
     ///
     /// Latency counts from the time at which a message was due, so that a broker that falls
@@ -181,6 +195,116 @@ pub(crate) struct BenchConsumeArgs {
     /// How often everything is read
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: u32,
+}
+
+/// Arguments of `ledgermq bench pop`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PopArgs {
+    #[command(flatten)]
+    pub(crate) topics: TopicsArgs,
+
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+
+    /// Consumer group; a new one begins with the first message
+    #[arg(long, value_name = "NAME", default_value = "ledgermq_bench_pop")]
+    pub(crate) group: String,
+
+    /// Workers that pop and acknowledge at the same time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) workers: u32,
+
+    /// Connections to each broker, among which the workers are shared out
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) connections: u32,
+
+    /// Messages of one pop; brokers may give fewer
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=32))]
+    pub(crate) batch: u16,
+
+    /// For how long messages are taken
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) invisible: Duration,
+}
+
+/// Arguments of `ledgermq bench timers`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TimersArgs {
+    /// The topic that they are delivered to
+    #[arg(long, value_name = "NAME", default_value = "ledgermq_bench_timers")]
+    pub(crate) topic: String,
+
+    /// Timers that are sent first and wait far ahead
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub(crate) waiting: u32,
+
+    /// How far ahead the first of them is due
+    #[arg(long, value_name = "TIME", default_value = "12h", value_parser = duration)]
+    pub(crate) ahead: Duration,
+
+    /// Timers that come due in this run
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub(crate) due: u32,
+
+    /// Timers that are due in a second, of both kinds
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate: u32,
+
+    /// Time for sending those that come due in this run, before the first of them is due
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) lead: Duration,
+
+    /// Bytes of a body, at least the 16 of its time
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    pub(crate) body: u32,
+
+    /// Sends in flight
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=2_048))]
+    pub(crate) window: u32,
+
+    /// Time that a send may take; nothing is sent twice
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// Arguments of `ledgermq bench light`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LightArgs {
+    /// The topic of the messages; the queues are `%LMQ%NAME-0` and so on
+    #[arg(long, value_name = "NAME", default_value = "ledgermq_bench_light")]
+    pub(crate) topic: String,
+
+    /// Light queues
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) queues: u32,
+
+    /// Light queues that one message goes into
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub(crate) fan_out: u32,
+
+    /// Messages of each queue
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) each: u32,
+
+    /// Bytes of a body, at least the 16 of its number
+    #[arg(long, value_name = "BYTES", default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    pub(crate) body: u32,
+
+    /// Sends in flight
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=2_048))]
+    pub(crate) window: u32,
+
+    /// Queues that are read at the same time
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) parallel: u16,
+
+    /// Time at most for sending, and again for reading
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    pub(crate) duration: Duration,
+
+    /// Time that a send may take; nothing is sent twice
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) timeout: Duration,
 }
 
 /// Arguments of `ledgermq bench e2e`.

@@ -206,7 +206,7 @@ impl Reader {
 }
 
 /// Milliseconds since 1970, as messages carry them.
-fn now_millis() -> i64 {
+pub(super) fn now_millis() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
