@@ -25,6 +25,7 @@ use protocol::{
     Command,
     code::{request, response},
     header::SendMessageResponse,
+    name,
 };
 use remoting::{CallError, Client, ClientOptions, Limits};
 
@@ -301,15 +302,29 @@ fn give_unknown(broker: &Broker, mut call: Call, error: &CallError) {
     );
     tracing::debug!(code = call.command.code, peer = %call.client, %error, "outcome unknown");
     broker.requests.passed_on(call.command.code);
-    let sends = [request::SEND_MESSAGE, request::SEND_MESSAGE_V2, request::SEND_BATCH_MESSAGE];
-    let answer = if sends.contains(&call.command.code) {
+    let code = unknown_code(&call.command);
+    let answer = if code == response::FLUSH_SLAVE_TIMEOUT {
         let header = SendMessageResponse { queue_offset: -1, ..SendMessageResponse::default() };
-        reply::answer(response::FLUSH_SLAVE_TIMEOUT).with_header(&header)
+        reply::answer(code).with_header(&header)
     } else {
-        reply::answer(response::SYSTEM_ERROR)
+        reply::answer(code)
     };
     if let Some(responder) = call.responder.take() {
         responder.send(answer.with_remark(remark));
+    }
+}
+
+/// The code at which a client learns that the outcome of its request is not known. A consumer that
+/// sends a message back as a new one, since the master did not answer it, looks at no code of a
+/// time-out (`DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage`): it would take the message for
+/// kept. At an error it tries again.
+fn unknown_code(command: &Command) -> i32 {
+    let sends = [request::SEND_MESSAGE, request::SEND_MESSAGE_V2, request::SEND_BATCH_MESSAGE];
+    let topic = command.field("b").or_else(|| command.field("topic")).unwrap_or_default();
+    if sends.contains(&command.code) && !name::is_retry_topic(topic) {
+        response::FLUSH_SLAVE_TIMEOUT
+    } else {
+        response::SYSTEM_ERROR
     }
 }
 

@@ -7,6 +7,18 @@ use remoting::{Connection, Handler, Responder, Server, ServerOptions};
 
 use super::*;
 
+#[test]
+fn an_unknown_outcome_is_an_error_where_clients_take_a_time_out_for_a_success() {
+    let sent = |code: i32, name: &'static str, topic: &'static str| {
+        unknown_code(&Command::request(code).with_field(name, topic))
+    };
+    for (code, name) in [(request::SEND_MESSAGE, "topic"), (request::SEND_MESSAGE_V2, "b")] {
+        assert_eq!(sent(code, name, "T"), response::FLUSH_SLAVE_TIMEOUT);
+        assert_eq!(sent(code, name, "%RETRY%G"), response::SYSTEM_ERROR);
+    }
+    assert_eq!(sent(request::LOCK_BATCH_MQ, "topic", "T"), response::SYSTEM_ERROR);
+}
+
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What came in.
