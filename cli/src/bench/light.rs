@@ -51,7 +51,9 @@ pub(super) async fn run(
     let ((), broker) = tokio::join!(watch(&course.sends, "messages sent", &mut signals), sending);
     producer.stop().await;
     let (sends, sending) = course.sends.finish();
-    let first = sending.values().map(|(_, text)| text.as_str()).next().unwrap_or_default();
+    let errors = sends.iter().map(|window| &window.tally.errors).chain([&sending]);
+    let first = errors.flat_map(|errors| errors.values()).map(|(_, text)| text.as_str()).next();
+    let first = first.unwrap_or("the run was ended");
     let broker = broker.with_context(|| format!("no message was stored: {first}"))?;
     let whole = MeasureArgs { duration: args.duration, warmup: Duration::ZERO, repeat: 1 };
     let reads = Arc::new(Windows::begin(&whole)?);

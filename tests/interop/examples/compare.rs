@@ -31,12 +31,12 @@ use interop::{
 /// Measures our broker and Apache's in turn on this machine.
 ///
 /// Figures go to docs/performance.jsonl as they are measured, and docs/performance.md and its
-/// pictures are made of that file at the end. Without --only the parts core, topics, java and idle
-/// are measured.
+/// pictures are made of that file at the end. Without --only the parts core, pop, topics, java and
+/// idle are measured.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench --compare apache")]
 struct Arguments {
-    /// Only this part: core, topics, java, idle, big; may be repeated.
+    /// Only this part: core, pop, topics, java, idle, big; may be repeated.
     #[arg(long = "only", value_name = "PART")]
     only: Vec<String>,
     /// Rounds; both brokers start anew in each.
@@ -95,7 +95,7 @@ impl Comparison {
     fn measure(&mut self) -> Result<()> {
         for part in &self.arguments.only {
             let known = loads::part(part).is_some() || [idle::PART, big::PART].contains(&&**part);
-            ensure!(known, "{part} is no part: core, topics, java, idle, big");
+            ensure!(known, "{part} is no part: core, pop, topics, java, idle, big");
         }
         session::prepare()?;
         let wanted: Vec<_> = PARTS.iter().filter(|part| self.wants(part.name, true)).collect();

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 pub mod big;
 pub mod dledger;
 pub mod idle;
+pub mod kinds;
 pub mod loads;
 pub mod machine;
 pub mod page;

@@ -52,6 +52,25 @@ pub fn machine_cpu_seconds() -> Result<f64> {
     machine_seconds(&fs::read_to_string("/proc/stat").context("/proc/stat")?)
 }
 
+/// Files that a process has open.
+///
+/// # Errors
+/// Where the process is gone.
+pub fn open_files(pid: u32) -> Result<usize> {
+    let path = format!("/proc/{pid}/fd");
+    Ok(fs::read_dir(&path).context(path)?.count())
+}
+
+/// How many programs wanted to run in the last minute.
+///
+/// # Errors
+/// Where /proc is not there.
+pub fn load_average() -> Result<f64> {
+    let text = fs::read_to_string("/proc/loadavg").context("/proc/loadavg")?;
+    let first = text.split(' ').next().unwrap_or_default();
+    first.parse().with_context(|| format!("/proc/loadavg: {text}"))
+}
+
 fn read_memory(status: &str) -> Result<Memory> {
     let field = |name: &str| -> Result<u64> {
         let mut lines = status.lines();
@@ -105,5 +124,7 @@ mod tests {
     fn idle_time_of_the_machine_does_not_count() {
         assert_eq!(machine_seconds("cpu  100 20 30 4000 500 6 44 9 0 0\ncpu0 1\n").unwrap(), 2.0);
         assert!(machine_cpu_seconds().unwrap() > 0.0);
+        assert!(load_average().unwrap() >= 0.0);
+        assert!(open_files(std::process::id()).unwrap() > 0);
     }
 }

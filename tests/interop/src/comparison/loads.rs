@@ -55,6 +55,8 @@ pub const WINDOW_1000: &str = "send 1 KiB, window 1,000";
 pub const LARGE: &str = "send 16 KiB, window 1,000";
 /// The load that the goal of latency is about.
 pub const STEADY: &str = "end to end, 1 KiB, 1,000 a second";
+/// The load that the goal of pop consumption is about.
+pub const POP: &str = "pop and acknowledge, 32 workers";
 /// The loads that the goal of many topics is about.
 pub const TOPICS: [&str; 3] = ["1 topic", "100 topics", "10,000 topics"];
 
@@ -101,6 +103,21 @@ pub const PARTS: &[Part] = &[
                 false,
             ),
             native(STEADY, "e2e --topic e1 --rate 1000 --body 1024", true),
+        ],
+    },
+    Part {
+        name: "pop",
+        heading: "Pop consumption (1 KiB, 8 queues; pops of 32, a request for the acknowledgement of each message)",
+        durabilities: BOTH,
+        rounds: u32::MAX,
+        topics: 0,
+        loads: &[
+            native(
+                "send what is popped",
+                "produce --topic p1 --style async --window 1000 --body 1024",
+                true,
+            ),
+            native(POP, "pop --topic p1 --workers 32 --connections 4", true),
         ],
     },
     Part {
@@ -164,6 +181,7 @@ mod tests {
             assert_eq!(names.len(), part.loads.len(), "{}", part.name);
             assert!(part.loads.iter().any(|load| load.quick), "{}", part.name);
         }
+        assert!(part("pop").unwrap().loads.iter().any(|load| load.name == POP));
         let core = part("core").unwrap();
         for goal in [WINDOW_1000, LARGE, STEADY] {
             assert!(core.loads.iter().any(|load| load.name == goal && load.quick), "{goal}");

@@ -17,9 +17,10 @@ pub fn section(records: &Records, plots: &[(String, String)]) -> String {
     let mut text = head(records);
     let core = rows(records.of("core"));
     let topics = rows(records.of("topics"));
+    let pop = rows(records.of("pop"));
     let machine: Vec<&Record> = records.of(MACHINE).collect();
     text += "\n### Goals\n\n";
-    text += &reach::table(&reach::goals(&core, &topics, &machine));
+    text += &reach::table(&reach::goals(&core, (&topics, &pop), &machine));
     if let Some(lines) = bandwidths(&machine) {
         text += &lines;
     }
@@ -56,7 +57,7 @@ pub fn section(records: &Records, plots: &[(String, String)]) -> String {
 fn head(records: &Records) -> String {
     let foreign: Vec<f64> = records.all().iter().map(|record| record.foreign).collect();
     let mut text = format!(
-        "    cargo xtask bench --compare apache               about 25 minutes; --quick: about 8\n    \
+        "    cargo xtask bench --compare apache               about 30 minutes; --quick: about 9\n    \
          cargo xtask bench --compare apache --only topics    one part, at another time\n    \
          cargo xtask bench --compare apache --page           only this page anew, from docs/performance.jsonl\n\n\
          Broker, name server and load generator share the processors and 127.0.0.1. In each round \

@@ -27,10 +27,14 @@ impl Goal {
     }
 }
 
-/// The goals at each durability, from the rows of the parts `core` and `topics` and the bandwidths
+/// The goals at each durability, from the rows of the parts `core`, `topics` and `pop` and the bandwidths
 /// of the machine.
 #[must_use]
-pub fn goals(core: &[Row<'_>], topics: &[Row<'_>], machine: &[&Record]) -> Vec<Goal> {
+pub fn goals(
+    core: &[Row<'_>],
+    (topics, pop): (&[Row<'_>], &[Row<'_>]),
+    machine: &[&Record],
+) -> Vec<Goal> {
     let mut goals = Vec::new();
     for durability in ["ASYNC_FLUSH", "SYNC_FLUSH"] {
         let row =
@@ -72,6 +76,11 @@ pub fn goals(core: &[Row<'_>], topics: &[Row<'_>], machine: &[&Record]) -> Vec<G
         bound: 0.8,
         at_least: true,
     });
+    for row in pop.iter().filter(|row| row.load == loads::POP) {
+        let star = if row.busy { " \\*" } else { "" };
+        let what = format!("throughput / Apache's, {}, {}{star}", loads::POP, row.durability);
+        goals.push(Goal { what, found: median(&ratios(row, "rate")), bound: 1.0, at_least: true });
+    }
     goals
 }
 
@@ -115,12 +124,22 @@ mod tests {
             record("ledgermq", loads::WINDOW_1000, 1, 290.0),
         ];
         let core = rows(records.iter());
-        let found = goals(&core, &[], &[]);
+        let found = goals(&core, (&[], &[]), &[]);
         assert_eq!(found.len(), 11);
         let text = table(&found);
         let throughput = "| throughput / Apache's, send 1 KiB, window 1,000, SYNC_FLUSH | at least 3.00 | 2.90 | not reached |";
         assert!(text.contains(throughput), "{text}");
         assert!(text.contains("1 to 10,000 topics | at least 0.80 | - | not measured |"), "{text}");
+    }
+
+    #[test]
+    fn the_goal_of_pop_consumption_is_told_where_it_was_measured() {
+        let records =
+            [record("apache", loads::POP, 1, 100.0), record("ledgermq", loads::POP, 1, 150.0)];
+        let found = goals(&[], (&[], &rows(records.iter())), &[]);
+        let goal = found.last().unwrap();
+        assert!(goal.what.ends_with("32 workers, SYNC_FLUSH"), "{}", goal.what);
+        assert_eq!((goal.found, goal.verdict()), (Some(1.5), "reached"));
     }
 
     #[test]
@@ -132,7 +151,7 @@ mod tests {
             record("ledgermq", loads::STEADY, 1, 100.0),
         ];
         records[3].foreign = 0.5;
-        let starred: Vec<_> = goals(&rows(records.iter()), &[], &[])
+        let starred: Vec<_> = goals(&rows(records.iter()), (&[], &[]), &[])
             .into_iter()
             .filter(|goal| goal.what.ends_with('*'))
             .map(|goal| goal.what)

@@ -78,6 +78,19 @@ impl Session {
         durability: &'static str,
         topics: u32,
     ) -> Result<Self> {
+        Self::start_with(settings, product, (durability, &[]), topics)
+    }
+
+    /// As [`Session::start`], with these keys set to true.
+    ///
+    /// # Errors
+    /// Where one is not ready in time.
+    pub fn start_with(
+        settings: &Settings,
+        product: Product,
+        (durability, switches): (&'static str, &[&'static str]),
+        topics: u32,
+    ) -> Result<Self> {
         let work = &settings.work;
         if work.exists() {
             fs::remove_dir_all(work).context("removing the last run's files")?;
@@ -89,6 +102,7 @@ impl Session {
         let name_server = NameServer::start(product, &work.join("namesrv"))?;
         let mut options = BrokerOptions::new(&store)?;
         options.keys = vec![("flushDiskType", durability.to_owned())];
+        options.keys.extend(switches.iter().map(|key| (*key, "true".to_owned())));
         options.jvm = JVM;
         let broker = Broker::start(product, &work.join("broker"), &options, &name_server)?;
         Ok(Self { broker, name_server, product, durability, options, settings: settings.clone() })
@@ -132,19 +146,10 @@ impl Session {
         generator: Generator,
         round: u32,
     ) -> Result<Record> {
-        let broker = self.broker.process.id();
-        let servers = [broker, self.name_server.process.id()];
-        let servers_cpu =
-            || -> Result<f64> { servers.iter().map(|server| usage::cpu_seconds(*server)).sum() };
-        let begun = Instant::now();
-        let machine = usage::machine_cpu_seconds()?;
-        let (before, all) = (usage::cpu_seconds(broker)?, servers_cpu()?);
-        let children = usage::children_cpu_seconds()?;
+        let meter = self.meter()?;
         let line = self.generate(generator)?;
-        let used = usage::cpu_seconds(broker)? - before;
-        let known = servers_cpu()? - all + usage::children_cpu_seconds()? - children;
-        let foreign = usage::machine_cpu_seconds()? - machine - known;
-        let memory = usage::memory(broker)?;
+        let Spent { used, foreign } = meter.spent()?;
+        let memory = usage::memory(self.broker.process.id())?;
         let mut figures = figures(&line)?;
         let messages = ["messagesInAll", "receivedInAll", "received"];
         let messages = messages.iter().find_map(|name| line[*name].as_f64());
@@ -152,8 +157,23 @@ impl Session {
         figures.insert("cpu".to_owned(), used * 1e6 / messages.max(1.0));
         figures.insert("memory".to_owned(), memory.own as f64 / 1024.0);
         figures.insert("resident".to_owned(), memory.resident as f64 / 1024.0);
-        let foreign = foreign.max(0.0) / begun.elapsed().as_secs_f64();
         Ok(Record { foreign, ..self.record(part, load, round, figures) })
+    }
+
+    /// Begins to measure what a load costs.
+    ///
+    /// # Errors
+    /// Where one of the servers is gone.
+    pub fn meter(&self) -> Result<Meter> {
+        let broker = self.broker.process.id();
+        let servers = [broker, self.name_server.process.id()];
+        Ok(Meter {
+            begun: Instant::now(),
+            servers,
+            machine: usage::machine_cpu_seconds()?,
+            broker: usage::cpu_seconds(broker)?,
+            known: known_cpu_seconds(&servers)?,
+        })
     }
 
     /// A record about this broker, of a time in which nobody else worked.
@@ -203,6 +223,46 @@ impl Session {
         command.args(["bench", "--json"]).args(words.split_whitespace());
         run(command.args(["--namesrv", &self.name_server.address()]))
     }
+}
+
+/// What had been used when a load began.
+#[derive(Debug)]
+pub struct Meter {
+    begun: Instant,
+    /// The broker and its name server.
+    servers: [u32; 2],
+    machine: f64,
+    broker: f64,
+    known: f64,
+}
+
+/// What a load has cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Spent {
+    /// Seconds of processor time of the broker.
+    pub used: f64,
+    /// What other programs used of one processor meanwhile.
+    pub foreign: f64,
+}
+
+impl Meter {
+    /// What was spent since it began.
+    ///
+    /// # Errors
+    /// Where one of the servers is gone.
+    pub fn spent(&self) -> Result<Spent> {
+        let [broker, _] = self.servers;
+        let used = usage::cpu_seconds(broker)? - self.broker;
+        let known = known_cpu_seconds(&self.servers)? - self.known;
+        let foreign = usage::machine_cpu_seconds()? - self.machine - known;
+        Ok(Spent { used, foreign: foreign.max(0.0) / self.begun.elapsed().as_secs_f64() })
+    }
+}
+
+/// Processor time of the servers, and of the loads that have ended.
+fn known_cpu_seconds(servers: &[u32]) -> Result<f64> {
+    let servers: Result<f64> = servers.iter().map(|server| usage::cpu_seconds(*server)).sum();
+    Ok(servers? + usage::children_cpu_seconds()?)
 }
 
 /// Fetches Apache's programs and compiles the Java generator, so that no measurement waits for it.
