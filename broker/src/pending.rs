@@ -9,7 +9,7 @@ use std::{
 };
 
 use protocol::{
-    Command, code::response, header::SendMessageResponse, message::id::offset_message_id,
+    Command, code::response, header::SendMessageResponse, message::id::offset_message_id, name,
 };
 use remoting::{Flush, Responder};
 use store::append_log::{AppendFailure, CommitSink, Completed, Placed, RefusalCause};
@@ -211,8 +211,7 @@ fn failed(producer: &Producer, failure: &AppendFailure, grouped: bool) -> Comman
         AppendFailure::Truncated { .. } | AppendFailure::DiskFull(_) => {
             response::SERVICE_NOT_AVAILABLE
         }
-        AppendFailure::TimedOut { .. } if grouped => response::FLUSH_SLAVE_TIMEOUT,
-        AppendFailure::TimedOut { .. } => response::FLUSH_DISK_TIMEOUT,
+        AppendFailure::TimedOut { .. } => unconfirmed_code(&producer.topic, grouped),
         AppendFailure::Write(_) | AppendFailure::Unconfirmed(_) => response::SYSTEM_ERROR,
     };
     let answer = reply::answer(code).with_remark(remark_of(failure));
@@ -225,6 +224,18 @@ fn failed(producer: &Producer, failure: &AppendFailure, grouped: bool) -> Comman
         transaction_id: producer.transaction_id.clone(),
         ..SendMessageResponse::default()
     })
+}
+
+/// The code of a send that was not confirmed in time. A consumer that sends a message back as a new one
+/// takes the codes of a time-out for a success (see `forward::unknown_code`): at an error it tries again.
+fn unconfirmed_code(topic: &str, grouped: bool) -> i32 {
+    if name::is_retry_topic(topic) {
+        response::SYSTEM_ERROR
+    } else if grouped {
+        response::FLUSH_SLAVE_TIMEOUT
+    } else {
+        response::FLUSH_DISK_TIMEOUT
+    }
 }
 
 /// The refusal of a batch that the log did not take.
@@ -284,5 +295,19 @@ fn remark_of(failure: &AppendFailure) -> String {
             "service not available now: {failure}; free some room or send to another broker"
         ),
         _ => failure.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_back_and_not_confirmed_is_an_error_and_no_time_out() {
+        assert_eq!(unconfirmed_code("T", true), response::FLUSH_SLAVE_TIMEOUT);
+        assert_eq!(unconfirmed_code("T", false), response::FLUSH_DISK_TIMEOUT);
+        for grouped in [true, false] {
+            assert_eq!(unconfirmed_code("%RETRY%G", grouped), response::SYSTEM_ERROR);
+        }
     }
 }
