@@ -59,7 +59,7 @@ impl Node {
         if self.now < next_time {
             return;
         }
-        if self.is_electable() {
+        if self.may_stand() {
             self.begin_round(false);
         } else {
             self.rounds.next_time = Some(self.now.after(self.pause().max(1)));

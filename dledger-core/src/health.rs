@@ -54,6 +54,12 @@ impl Node {
         self.health.disk && !self.hangs() && self.cutting.is_none()
     }
 
+    /// Whether this node may lead now: all that it took of a leader is written. What waits for the disk
+    /// is part of its log for others already, and the first entry of a new term goes behind it.
+    pub(crate) fn may_stand(&self) -> bool {
+        self.is_electable() && self.ledger.written() == self.ledger.last_index()
+    }
+
     /// The entry that was waited for is not durable yet, or what is left of the log before it.
     fn hangs(&self) -> bool {
         let end = self.ledger.last_index();

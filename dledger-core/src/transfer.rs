@@ -265,12 +265,13 @@ impl Node {
     /// Starts once the log has what the leader had. The term is raised at once, so that a heartbeat
     /// of the old term does not make a follower of this node again (a race of Java's).
     pub(crate) fn take_lead(&mut self) {
+        let may_stand = self.may_stand();
         let Some(taking) = &mut self.taking else { return };
         if taking.started {
             return;
         }
         let kept = self.ledger.kept(self.config.policy);
-        if kept >= taking.index && self.ledger.last_index() >= taking.index {
+        if kept >= taking.index && self.ledger.last_index() >= taking.index && may_stand {
             taking.started = true;
             self.become_candidate(StepDown::TakesLead, ParseResult::WaitToVoteNext, self.now);
             self.begin_round(true);

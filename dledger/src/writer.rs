@@ -92,6 +92,11 @@ impl Writer {
         self.cursor.position
     }
 
+    /// Index of the entry that is appended next.
+    pub(crate) fn next_index(&self) -> u64 {
+        self.cursor.index
+    }
+
     /// Goes back to the end of a log that was truncated.
     pub(crate) fn rewind(&mut self, cursor: Cursor) {
         self.cursor = cursor;

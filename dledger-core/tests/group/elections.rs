@@ -465,6 +465,33 @@ fn a_wiped_member_does_not_lead_by_the_vote_of_one_that_is_being_filled() {
     }
 }
 
+/// A slow disk: entries of the leader were taken and wait to be written when it is gone. Its first entry
+/// as a leader would have to go behind them.
+#[test]
+fn a_member_does_not_stand_before_all_that_it_took_is_written() {
+    let mut group = Group::new(3);
+    group.elect_first();
+    group.run(1000);
+    group.cut_off("n2");
+    group.member("n1").held.insert(Held::Writes);
+    group.propose("n0", 20);
+    group.run(500);
+    let end = group.node("n1").last();
+    assert!(end > group.node("n2").last() && group.node("n1").written() < end.map(|end| end.index));
+    group.kill("n0");
+    group.heal();
+    group.hush();
+    group.run(10_000);
+    let led = group.said.iter().any(|line| line.contains("LEADER"));
+    assert!(!led, "n2 has less, and n1 has not written what it has: {}", group.history());
+    group.release("n1");
+    assert_eq!(group.elect(), "n1");
+    assert!(group.node("n1").last() > end);
+    group.restart("n0");
+    group.run(2000);
+    group.assert_equal_logs();
+}
+
 /// Known fault 7: no lead for a broken disk.
 #[test]
 fn a_leader_whose_disk_fails_steps_down_and_stays_down() {

@@ -37,6 +37,8 @@ pub(crate) struct Letter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Held {
     Votes,
+    /// What a leader sent waits, as where too much is ahead of a flush.
+    Writes,
     Flushes,
     Cuts,
 }
@@ -560,8 +562,13 @@ impl Member {
 
     fn written(&mut self, inputs: &mut VecDeque<Input>) {
         let Some(last) = self.log.last() else { return };
-        inputs.push_back(Input::Written { upto: last.id });
+        let written = Input::Written { upto: last.id };
         let flushed = Input::Flushed { upto: last.id };
+        if self.held.contains(&Held::Writes) {
+            self.waiting.extend([written, flushed]);
+            return;
+        }
+        inputs.push_back(written);
         if self.held.contains(&Held::Flushes) {
             self.waiting.push_back(flushed);
         } else {

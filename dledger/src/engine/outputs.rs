@@ -188,6 +188,14 @@ impl<T> Engine<T> {
         let Some(hook) = &mut self.hook else {
             return Err(AppendError::Clean("the log has no owner".to_owned()));
         };
+        let next = self.writer.next_index();
+        if append.first.0 != next {
+            let reason = format!(
+                "entry {} was to be appended, and the log ends before {next}",
+                append.first
+            );
+            return Err(AppendError::Fatal(reason));
+        }
         let result = self.writer.append(append.term, bodies, |group| hook.0.stamp(group));
         match &result {
             Ok(_) => {

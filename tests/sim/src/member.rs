@@ -252,9 +252,15 @@ impl Process for Member {
 
     fn is_violation(reason: &str) -> bool {
         // The texts of `dledger_core::Violation`.
-        ["wants the log to be cut at", "leads in term", "after a cut behind", "contradict each"]
-            .iter()
-            .any(|text| reason.contains(text))
+        [
+            "wants the log to be cut at",
+            "leads in term",
+            "after a cut behind",
+            "contradict each",
+            "was to be appended",
+        ]
+        .iter()
+        .any(|text| reason.contains(text))
     }
 
     fn push_bound(_plan: &Plan) -> u64 {
