@@ -142,3 +142,13 @@ fn the_samples_are_read_without_a_warning() {
         assert!(loaded.config.enable_dleger_commit_log, "{name}");
     }
 }
+
+/// `\r` and `\n` of a file of properties are line ends, as in a path that was written for Windows.
+#[test]
+fn a_value_with_a_line_end_is_refused() {
+    for text in [r"storePathRootDir=c:\rocketmq", r"brokerClusterName=a\nb"] {
+        let error = BrokerConfig::read(text).unwrap_err().to_string();
+        assert!(error.contains("one line") && !error.contains(['\r', '\n']), "{error}");
+    }
+    assert!(BrokerConfig::read("storePathRootDir=c:\\\\rocketmq\n").is_ok());
+}

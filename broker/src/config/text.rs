@@ -82,6 +82,14 @@ impl BrokerConfig {
             return refuse(refusal, value);
         }
         if let Some(key) = find(name) {
+            // It would be read as two lines where the configuration is printed.
+            if value.contains(['\r', '\n']) {
+                return Err(ConfigError::Value {
+                    key: name.to_owned(),
+                    value: value.escape_default().to_string(),
+                    allowed: "what stands in one line; write a backslash as \\\\".to_owned(),
+                });
+            }
             return key.set(self, value).map(|()| None);
         }
         if let Some(known) = KNOWN.iter().find(|known| known.name == name) {
