@@ -25,7 +25,6 @@ use protocol::{
     Command,
     code::{request, response},
     header::SendMessageResponse,
-    name,
 };
 use remoting::{CallError, Client, ClientOptions, Limits};
 
@@ -34,7 +33,7 @@ use crate::{
     call::{Call, Rejection},
     dispatcher::{self, Serving},
     lanes::Lane,
-    reply,
+    pending, reply,
     switch::{Origin, RECENT, Way, unavailable},
 };
 
@@ -314,15 +313,12 @@ fn give_unknown(broker: &Broker, mut call: Call, error: &CallError) {
     }
 }
 
-/// The code at which a client learns that the outcome of its request is not known. A consumer that
-/// sends a message back as a new one, since the master did not answer it, looks at no code of a
-/// time-out (`DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage`): it would take the message for
-/// kept. At an error it tries again.
+/// The code at which a client learns that the outcome of its request is not known.
 fn unknown_code(command: &Command) -> i32 {
     let sends = [request::SEND_MESSAGE, request::SEND_MESSAGE_V2, request::SEND_BATCH_MESSAGE];
     let topic = command.field("b").or_else(|| command.field("topic")).unwrap_or_default();
-    if sends.contains(&command.code) && !name::is_retry_topic(topic) {
-        response::FLUSH_SLAVE_TIMEOUT
+    if sends.contains(&command.code) {
+        pending::unconfirmed_code(topic, true)
     } else {
         response::SYSTEM_ERROR
     }

@@ -226,9 +226,11 @@ fn failed(producer: &Producer, failure: &AppendFailure, grouped: bool) -> Comman
     })
 }
 
-/// The code of a send that was not confirmed in time. A consumer that sends a message back as a new one
-/// takes the codes of a time-out for a success (see `forward::unknown_code`): at an error it tries again.
-fn unconfirmed_code(topic: &str, grouped: bool) -> i32 {
+/// The code of a send that was not confirmed in time. A consumer that sends a message back as a new one,
+/// since the master did not answer it, looks at no code of a time-out
+/// (`DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage`): it would take the message for kept. At an
+/// error it tries again.
+pub(crate) fn unconfirmed_code(topic: &str, grouped: bool) -> i32 {
     if name::is_retry_topic(topic) {
         response::SYSTEM_ERROR
     } else if grouped {

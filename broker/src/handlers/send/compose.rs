@@ -85,12 +85,12 @@ impl Send {
         } else {
             timer::hold_back(&mut record, &mut properties, &self.config, clock::now_millis())?;
         }
-        let recall_handle = (record.topic == name::TIMER_TOPIC && !is_retry_topic(&topic))
+        let recall_handle = (record.topic == name::TIMER_TOPIC && !name::is_retry_topic(&topic))
             .then(|| Handle::of(&properties, &self.config.broker_name))
             .flatten()
             .map(|handle| handle.encode());
         let room = self.check_light(broker, &properties)?;
-        if is_retry_topic(&request.topic) {
+        if name::is_retry_topic(&request.topic) {
             drafts::fit_dead_letter(&mut properties);
         }
         record.properties = self.text(&record.topic, &properties)?;
@@ -116,7 +116,7 @@ impl Send {
         if request.topic.len() > usize::from(i8::MAX.unsigned_abs()) {
             return Err(illegal(format!("message topic length too long {}", request.topic.len())));
         }
-        if name::group_of_retry_topic(&request.topic).is_some() {
+        if name::is_retry_topic(&request.topic) {
             return Err(illegal(format!(
                 "batch request does not support retry group {}",
                 request.topic
@@ -342,10 +342,6 @@ impl Send {
         let cause = format!("its properties have {length}B");
         Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)))
     }
-}
-
-fn is_retry_topic(topic: &str) -> bool {
-    name::group_of_retry_topic(topic).is_some()
 }
 
 /// The delay level that a message asks for; 0 or less for none. Java fails on text that is no
