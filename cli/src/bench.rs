@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bytes::Bytes;
-use client::ClientOptions;
+use client::{ClientOptions, ProducerOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
@@ -78,6 +78,11 @@ fn progress(whole: Duration) -> ProgressBar {
     }
 }
 
+/// How senders send whose own bounds hold for what is in flight.
+pub(crate) fn sender_options(timeout: Duration, retries: u32) -> ProducerOptions {
+    ProducerOptions { timeout, retries, window: usize::MAX, ..ProducerOptions::new(SENDERS) }
+}
+
 /// Bytes that no compression makes smaller, the same in every run.
 pub(crate) fn random_body(bytes: u32) -> Bytes {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -91,6 +96,10 @@ pub(crate) fn random_body(bytes: u32) -> Bytes {
     std::iter::repeat_with(next).take(bytes as usize).collect()
 }
 
+/// The group of readers: brokers always know it (`MixAll.TOOLS_CONSUMER_GROUP`), so that none is made.
+pub(crate) const READERS: &str = "TOOLS_CONSUMER";
+/// The group of senders.
+pub(crate) const SENDERS: &str = "ledgermq_bench_producer";
 /// Time between two looks at a run.
 const LOOK: Duration = Duration::from_millis(250);
 /// Time before a sender or a reader goes on after a failure, so that a broker that is away is not

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::{
-    AFTER_FAILURE, Report, Windows,
+    AFTER_FAILURE, READERS, Report, Windows,
     tally::{Errors, add_errors},
     topics::{self, Extent},
     watch,
@@ -28,7 +28,7 @@ pub(super) async fn run(
     mut signals: StopSignals,
 ) -> anyhow::Result<Report> {
     let client = Client::new(cluster)?;
-    let puller = PullConsumer::new(Arc::clone(&client), GROUP);
+    let puller = PullConsumer::new(Arc::clone(&client), READERS);
     let extents = topics::extents(&puller, &topics::names(&args.topics)).await?;
     let there: i64 = extents.iter().map(|extent| extent.end - extent.first).sum();
     ensure!(
@@ -211,6 +211,5 @@ pub(super) fn now_millis() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-const GROUP: &str = "TOOLS_CONSUMER";
 /// How long a pull waits at the broker; the end of a run waits as long at most.
 const WAIT: Duration = Duration::from_secs(1);

@@ -10,17 +10,14 @@ use std::{
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use client::{
-    Client, ClientOptions, Message, Producer, ProducerOptions, PullConsumer, PullRequest,
-    SendStatus,
-};
+use client::{Client, ClientOptions, Message, Producer, PullConsumer, PullRequest};
 use serde_json::json;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows,
+    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, READERS, Report, Windows,
     pace::{pace, send_due},
-    random_body,
+    random_body, sender_options,
     stamp::Stamp,
     tally::add_errors,
     topics::{self, Extent},
@@ -42,7 +39,7 @@ pub(super) async fn run(
     let client = Client::new(cluster)?;
     let names = topics::names(&args.topics);
     topics::ensure_exist(&client, &names, args.queues).await?;
-    let puller = PullConsumer::new(Arc::clone(&client), CONSUMER_GROUP);
+    let puller = PullConsumer::new(Arc::clone(&client), READERS);
     let extents = topics::extents(&puller, &names).await?;
     ensure!(
         extents.len() <= QUEUES_MAX,
@@ -54,13 +51,7 @@ pub(super) async fn run(
     for extent in extents {
         receivers.spawn(Arc::clone(&course).receive(puller.clone(), extent));
     }
-    let options = ProducerOptions {
-        timeout: args.timeout,
-        retries: 0,
-        window: usize::MAX,
-        ..ProducerOptions::new(PRODUCER_GROUP)
-    };
-    let producer = Arc::new(Producer::start(Arc::clone(&client), options));
+    let producer = Arc::new(Producer::start(Arc::clone(&client), sender_options(args.timeout, 0)));
     let (due, dues) = mpsc::channel(args.window as usize);
     let clock = Arc::clone(&course);
     let pacing = tokio::task::spawn_blocking(move || pace(&clock.arrivals, clock.rate, &due));
@@ -124,15 +115,7 @@ impl Course {
         let bytes = body.len() as u64;
         let result = producer.send(Message::new(topic, body)).await;
         let at = Instant::now();
-        match result {
-            Ok(sent) if sent.status == SendStatus::Stored => {
-                self.acks.success(at, 1, bytes, Some(at - due));
-            }
-            Ok(sent) => self.acks.error(at, sent.status.name().to_owned(), || {
-                format!("{} for message {}", sent.status.name(), sent.offset_message_id)
-            }),
-            Err(error) => self.acks.error(at, error.kind(), || error.to_string()),
-        }
+        self.acks.sent(at, (1, bytes, at - due), result);
     }
 
     /// Waits for messages of one queue and counts them; ends when it is dropped.
@@ -205,8 +188,6 @@ impl Course {
     }
 }
 
-const PRODUCER_GROUP: &str = "ledgermq_bench_producer";
-const CONSUMER_GROUP: &str = "TOOLS_CONSUMER";
 /// Queues that are waited for at the same time; a broker bounds the requests of a connection.
 const QUEUES_MAX: usize = 4096;
 /// How long a pull waits at the broker.

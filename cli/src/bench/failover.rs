@@ -11,18 +11,15 @@ use std::{
 
 use anyhow::Context;
 use bytes::Bytes;
-use client::{
-    Client, ClientOptions, Message, Producer, ProducerOptions, PullConsumer, PullRequest,
-    SendStatus,
-};
+use client::{Client, ClientOptions, Message, Producer, PullConsumer, PullRequest};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    AFTER_FAILURE, Report, Windows,
+    AFTER_FAILURE, READERS, Report, Windows,
     gaps::Gaps,
     pace::{pace, send_due},
-    random_body,
+    random_body, sender_options,
     stamp::Stamp,
     topics::{self, Extent},
     watch,
@@ -42,14 +39,9 @@ pub(super) async fn run(
     let client = Client::new(options)?;
     let names = topics::names(&args.topics);
     topics::ensure_exist(&client, &names, args.queues).await?;
-    let puller = PullConsumer::new(Arc::clone(&client), CONSUMER_GROUP);
+    let puller = PullConsumer::new(Arc::clone(&client), READERS);
     let extents = topics::extents(&puller, &names).await?;
-    let options = ProducerOptions {
-        timeout: args.timeout,
-        retries: args.retries,
-        window: usize::MAX,
-        ..ProducerOptions::new(PRODUCER_GROUP)
-    };
+    let options = sender_options(args.timeout, args.retries);
     let producer = Arc::new(Producer::start(Arc::clone(&client), options));
     let course = Arc::new(Course::begin(args, names)?);
     let (due, dues) = mpsc::channel(args.window as usize);
@@ -144,19 +136,13 @@ impl Course {
         let bytes = body.len() as u64;
         let result = producer.send(Message::new(topic, body)).await;
         let at = Instant::now();
-        match result {
-            Ok(sent) if sent.status == SendStatus::Stored => {
-                self.gaps().acknowledged(at);
-                self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).push(number);
-                self.windows.success(at, 1, bytes, Some(at - due));
-            }
-            Ok(sent) => self.windows.error(at, sent.status.name().to_owned(), || {
-                format!("{} for message {}", sent.status.name(), sent.offset_message_id)
-            }),
-            Err(error) => {
-                self.windows.error(at, error.kind(), || error.to_string());
-                tokio::time::sleep(AFTER_FAILURE).await;
-            }
+        let failed = result.is_err();
+        if self.windows.sent(at, (1, bytes, at - due), result).is_some() {
+            self.gaps().acknowledged(at);
+            self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        }
+        if failed {
+            tokio::time::sleep(AFTER_FAILURE).await;
         }
     }
 
@@ -218,6 +204,3 @@ impl Course {
         false
     }
 }
-
-const PRODUCER_GROUP: &str = "ledgermq_bench_producer";
-const CONSUMER_GROUP: &str = "TOOLS_CONSUMER";

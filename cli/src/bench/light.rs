@@ -8,24 +8,18 @@ use std::{
 
 use anyhow::Context;
 use bytes::Bytes;
-use client::{
-    Client, ClientOptions, Message, MessageQueue, Producer, ProducerOptions, PullConsumer,
-    PullRequest, SendStatus,
-};
+use client::{Client, ClientOptions, Message, MessageQueue, Producer, PullConsumer, PullRequest};
 use futures_util::{StreamExt, stream};
 use protocol::{message::properties::key, name::LMQ_PREFIX};
 use serde_json::{Value, json};
 
 use super::{
-    AFTER_FAILURE, Report, Windows, random_body,
+    AFTER_FAILURE, READERS, Report, Windows, random_body, sender_options,
     stamp::Stamp,
     tally::{Errors, add_errors},
     topics, watch,
 };
-use crate::{
-    args::{LightArgs, MeasureArgs},
-    stop::StopSignals,
-};
+use crate::{args::LightArgs, stop::StopSignals};
 
 /// Sends messages that go into light queues too, and reads each of these.
 pub(super) async fn run(
@@ -35,13 +29,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<Report> {
     let client = Client::new(cluster)?;
     topics::ensure_exist(&client, std::slice::from_ref(&args.topic), None).await?;
-    let options = ProducerOptions {
-        timeout: args.timeout,
-        retries: 0,
-        window: usize::MAX,
-        ..ProducerOptions::new(PRODUCERS)
-    };
-    let producer = Producer::start(Arc::clone(&client), options);
+    let producer = Producer::start(Arc::clone(&client), sender_options(args.timeout, 0));
     let course = Course::new(args)?;
     let sending = async {
         let broker = course.send(&producer).await;
@@ -55,11 +43,10 @@ pub(super) async fn run(
     let first = errors.flat_map(|errors| errors.values()).map(|(_, text)| text.as_str()).next();
     let first = first.unwrap_or("the run was ended");
     let broker = broker.with_context(|| format!("no message was stored: {first}"))?;
-    let whole = MeasureArgs { duration: args.duration, warmup: Duration::ZERO, repeat: 1 };
-    let reads = Arc::new(Windows::begin(&whole)?);
+    let reads = Arc::new(Windows::once(args.duration)?);
     let reading = Reading {
         windows: Arc::clone(&reads),
-        puller: PullConsumer::new(Arc::clone(&client), TOOLS),
+        puller: PullConsumer::new(Arc::clone(&client), READERS),
         topic: args.topic.clone(),
         broker,
         stamp: course.stamp,
@@ -114,10 +101,9 @@ struct Course {
 
 impl Course {
     fn new(args: &LightArgs) -> anyhow::Result<Self> {
-        let measure = MeasureArgs { duration: args.duration, warmup: Duration::ZERO, repeat: 1 };
         let name = |number| format!("{LMQ_PREFIX}{}-{number}", args.topic);
         Ok(Self {
-            sends: Windows::begin(&measure)?,
+            sends: Windows::once(args.duration)?,
             stamp: Stamp::now()?,
             body: random_body(args.body),
             topic: args.topic.clone(),
@@ -151,20 +137,12 @@ impl Course {
         let begun = Instant::now();
         let result = producer.send_to(message, 0).await;
         let at = Instant::now();
-        match result {
-            Ok(sent) if sent.status == SendStatus::Stored => {
-                self.sends.success(at, 1, bytes, Some(at - begun));
-                return Some(sent.queue.broker_name);
-            }
-            Ok(sent) => self.sends.error(at, sent.status.name().to_owned(), || {
-                format!("{} for message {}", sent.status.name(), sent.offset_message_id)
-            }),
-            Err(error) => {
-                self.sends.error(at, error.kind(), || error.to_string());
-                tokio::time::sleep(AFTER_FAILURE).await;
-            }
+        let failed = result.is_err();
+        let stored = self.sends.sent(at, (1, bytes, at - begun), result);
+        if failed {
+            tokio::time::sleep(AFTER_FAILURE).await;
         }
-        None
+        stored.map(|sent| sent.queue.broker_name)
     }
 }
 
@@ -231,7 +209,5 @@ impl Reading {
     }
 }
 
-const TOOLS: &str = "TOOLS_CONSUMER";
-const PRODUCERS: &str = "ledgermq_bench_producer";
 /// How long what is acknowledged may take into its queues.
 const DISPATCHED: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{AFTER_FAILURE, Report, Windows, topics, watch};
+use super::{AFTER_FAILURE, READERS, Report, Windows, topics, watch};
 use crate::{args::PopArgs, stop::StopSignals};
 
 /// Takes and acknowledges what the topics hold, until nothing is left or the time is over.
@@ -22,7 +22,7 @@ pub(super) async fn run(
     let clients = clients?;
     let client = clients.first().context("there is at least one connection")?;
     let names = topics::names(&args.topics);
-    let puller = PullConsumer::new(Arc::clone(client), TOOLS);
+    let puller = PullConsumer::new(Arc::clone(client), READERS);
     let extents = topics::extents(&puller, &names).await?;
     let there: i64 = extents.iter().map(|extent| extent.end - extent.first).sum();
     ensure!(there > 0, "topic {} holds no message: run bench produce first", args.topics.topic);
@@ -144,7 +144,6 @@ impl Worker {
     }
 }
 
-const TOOLS: &str = "TOOLS_CONSUMER";
 /// Empty answers in a row of each place after which a worker ends.
 const EMPTY_MAX: usize = 10;
 /// Time before a worker asks again where there was nothing.

@@ -10,15 +10,15 @@ use std::{
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use client::{
-    Client, ClientOptions, Message, Producer, ProducerOptions, PullConsumer, SendError, SendStatus,
-    Sent,
-};
+use client::{Client, ClientOptions, Message, Producer, PullConsumer, SendError, Sent};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows, random_body, topics, watch};
+use super::{
+    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, SENDERS, Windows, random_body, sender_options,
+    topics, watch,
+};
 use crate::{
     args::{ProduceArgs, Style},
     stop::StopSignals,
@@ -96,15 +96,8 @@ fn in_flight(args: &ProduceArgs) -> u64 {
 }
 
 fn producer(client: &Arc<Client>, args: &ProduceArgs) -> Arc<Producer> {
-    let options = ProducerOptions {
-        timeout: args.timeout,
-        // A repeat would hide a failure, and store a message twice.
-        retries: 0,
-        // The senders bound what is in flight.
-        window: usize::MAX,
-        ..ProducerOptions::new(GROUP)
-    };
-    Arc::new(Producer::start(Arc::clone(client), options))
+    // A repeat would hide a failure, and store a message twice.
+    Arc::new(Producer::start(Arc::clone(client), sender_options(args.timeout, 0)))
 }
 
 fn facts(args: &ProduceArgs) -> Value {
@@ -212,16 +205,9 @@ impl Load {
         let Ended { at, took, result } = ended;
         let messages = self.batch as u64;
         let bytes = messages * self.body.len() as u64;
-        match result {
-            Ok(Some(sent)) if sent.status == SendStatus::Stored => {
-                self.windows.success(at, messages, bytes, Some(took));
-            }
-            // Stored, but not as the broker's durability promises.
-            Ok(Some(sent)) => self.windows.error(at, sent.status.name().to_owned(), || {
-                format!("{} for message {}", sent.status.name(), sent.offset_message_id)
-            }),
-            Ok(None) => self.windows.success(at, messages, bytes, None),
-            Err(error) => self.windows.error(at, error.kind(), || error.to_string()),
+        match result.transpose() {
+            Some(result) => drop(self.windows.sent(at, (messages, bytes, took), result)),
+            None => self.windows.success(at, messages, bytes, None),
         }
     }
 }
@@ -242,7 +228,7 @@ impl Stored {
         if style != Style::Oneway {
             return Ok(None);
         }
-        let puller = PullConsumer::new(Arc::clone(client), GROUP);
+        let puller = PullConsumer::new(Arc::clone(client), SENDERS);
         let before = topics::ends(&topics::extents(&puller, names).await?);
         Ok(Some(Self { puller, names: names.to_vec(), before }))
     }
@@ -262,7 +248,6 @@ impl Stored {
     }
 }
 
-const GROUP: &str = "ledgermq_bench_producer";
 /// Time without a new message after which queues stand still.
 const STILL: Duration = Duration::from_millis(500);
 /// Time that is waited for it.

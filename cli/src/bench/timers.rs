@@ -10,18 +10,15 @@ use std::{
 
 use anyhow::ensure;
 use bytes::Bytes;
-use client::{
-    Client, ClientOptions, Message, Producer, ProducerOptions, PullConsumer, PullRequest,
-    SendStatus,
-};
+use client::{Client, ClientOptions, Message, Producer, PullConsumer, PullRequest};
 use futures_util::{StreamExt, stream};
 use protocol::message::properties::key;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{
-    AFTER_FAILURE, Report, Windows, consume::now_millis, random_body, stamp::Stamp,
-    tally::add_errors, topics, watch,
+    AFTER_FAILURE, READERS, Report, Windows, consume::now_millis, random_body, sender_options,
+    stamp::Stamp, tally::add_errors, topics, watch,
 };
 use crate::{
     args::{MeasureArgs, TimersArgs},
@@ -38,15 +35,9 @@ pub(super) async fn run(
     let client = Client::new(cluster)?;
     let names = [args.topic.clone()];
     topics::ensure_exist(&client, &names, None).await?;
-    let puller = PullConsumer::new(Arc::clone(&client), TOOLS);
+    let puller = PullConsumer::new(Arc::clone(&client), READERS);
     let extents = topics::extents(&puller, &names).await?;
-    let options = ProducerOptions {
-        timeout: args.timeout,
-        retries: 0,
-        window: usize::MAX,
-        ..ProducerOptions::new(PRODUCERS)
-    };
-    let producer = Producer::start(Arc::clone(&client), options);
+    let producer = Producer::start(Arc::clone(&client), sender_options(args.timeout, 0));
     let course = Course::new(args)?;
     let far = Sending { count: args.waiting, first: now_millis() + millis(args.ahead) };
     let mut facts = facts(args);
@@ -108,9 +99,8 @@ struct Course {
 
 impl Course {
     fn new(args: &TimersArgs) -> anyhow::Result<Self> {
-        let whole = MeasureArgs { duration: SENDING_MAX, warmup: Duration::ZERO, repeat: 1 };
         Ok(Self {
-            sends: Windows::begin(&whole)?,
+            sends: Windows::once(SENDING_MAX)?,
             stamp: Stamp::now()?,
             body: random_body(args.body),
             topic: args.topic.clone(),
@@ -139,17 +129,10 @@ impl Course {
         let begun = Instant::now();
         let result = producer.send(message).await;
         let at = Instant::now();
-        match result {
-            Ok(sent) if sent.status == SendStatus::Stored => {
-                self.sends.success(at, 1, bytes, Some(at - begun));
-            }
-            Ok(sent) => self.sends.error(at, sent.status.name().to_owned(), || {
-                format!("{} for message {}", sent.status.name(), sent.offset_message_id)
-            }),
-            Err(error) => {
-                self.sends.error(at, error.kind(), || error.to_string());
-                tokio::time::sleep(AFTER_FAILURE).await;
-            }
+        let failed = result.is_err();
+        self.sends.sent(at, (1, bytes, at - begun), result);
+        if failed {
+            tokio::time::sleep(AFTER_FAILURE).await;
         }
     }
 
@@ -250,8 +233,6 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-const TOOLS: &str = "TOOLS_CONSUMER";
-const PRODUCERS: &str = "ledgermq_bench_producer";
 /// Messages of one pull.
 const AT_ONCE: i32 = 32;
 /// How long a pull waits at the broker.

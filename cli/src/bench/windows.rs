@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use client::{SendError, SendStatus, Sent};
+
 use super::tally::{Errors, Tally, count_error};
 use crate::args::MeasureArgs;
 
@@ -49,6 +51,11 @@ impl Windows {
             stopped: OnceLock::new(),
             state: Mutex::new(State { tallies: tallies?, outside: Errors::new(), total: 0 }),
         })
+    }
+
+    /// One window without a warm-up.
+    pub(crate) fn once(duration: Duration) -> anyhow::Result<Self> {
+        Self::begin(&MeasureArgs { duration, warmup: Duration::ZERO, repeat: 1 })
     }
 
     /// When it began.
@@ -99,6 +106,27 @@ impl Windows {
             Some(tally) => tally.error(kind, text),
             None => count_error(&mut state.outside, kind, text),
         }
+    }
+
+    /// Counts what became of `messages` that were sent together, the request having taken `latency`.
+    /// What is stored, but not as the broker's durability promises, is a failure. Gives what was stored.
+    pub(crate) fn sent(
+        &self,
+        at: Instant,
+        (messages, bytes, latency): (u64, u64, Duration),
+        result: Result<Sent, SendError>,
+    ) -> Option<Sent> {
+        match result {
+            Ok(sent) if sent.status == SendStatus::Stored => {
+                self.success(at, messages, bytes, Some(latency));
+                return Some(sent);
+            }
+            Ok(sent) => self.error(at, sent.status.name().to_owned(), || {
+                format!("{} for message {}", sent.status.name(), sent.offset_message_id)
+            }),
+            Err(error) => self.error(at, error.kind(), || error.to_string()),
+        }
+        None
     }
 
     /// All that succeeded so far, the warm-up included, and all that failed.
