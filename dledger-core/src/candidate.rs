@@ -6,7 +6,7 @@ use crate::{
     message::{Message, VoteReply, VoteRequest},
     node::Node,
     record::{Event, StepDown},
-    round::{Ballot, Electorate, ParseResult, Pause, Round},
+    round::{Ballot, Electorate, ParseResult, Pause, Purpose, Round},
     types::{EntryId, Millis, NodeId, Provisional, Role, Term, Vote},
 };
 
@@ -78,25 +78,29 @@ impl Node {
         }
     }
 
-    /// Begins a round. Among our own members the term is raised only once a majority has said that
-    /// it would vote for this node, or where the leader asked for it.
+    /// Begins a round. The term is raised only once a majority has said that it would vote for this
+    /// node, or where the leader asked for it. A Java member cannot be asked that, but tells in this
+    /// term that it follows a leader or has a longer log. Java refuses a larger term with a shorter log
+    /// without going to it: whoever raises its term beside a leader that lives stays outside for ever.
     pub(crate) fn begin_round(&mut self, transfer: bool) {
         let next_term = self.rounds.last_result == ParseResult::WaitToVoteNext
             || !matches!(&self.vote, Vote::None) && self.vote != Vote::For(self.self_id());
-        let asks_first =
-            next_term && !transfer && self.config.members.len() > 1 && !self.peers.java_dialect();
-        if asks_first {
-            let round = Round::new(self.term.next(), true, false);
-            self.rounds.running = Some(round);
-            self.note_own_ballot();
-            self.ask_votes();
-        } else {
-            self.begin_vote(next_term, transfer);
+        if !next_term || transfer || self.config.members.len() == 1 {
+            let purpose = if transfer { Purpose::TakeOver } else { Purpose::Lead };
+            return self.begin_vote(next_term, purpose);
         }
+        let round = if self.peers.java_dialect() {
+            Round::new(self.term, Purpose::Sounding)
+        } else {
+            Round::new(self.term.next(), Purpose::PreVote)
+        };
+        self.rounds.running = Some(round);
+        self.note_own_ballot();
+        self.ask_votes();
     }
 
     /// Votes for itself; the others are asked once that is durable.
-    fn begin_vote(&mut self, next_term: bool, transfer: bool) {
+    fn begin_vote(&mut self, next_term: bool, purpose: Purpose) {
         if next_term {
             self.term = self.term.next();
             self.hard_writes.changed = true;
@@ -107,7 +111,7 @@ impl Node {
             self.hard_writes.changed = true;
         }
         self.rounds.last_result = ParseResult::WaitToRevote;
-        self.rounds.running = Some(Round::new(self.term, false, transfer));
+        self.rounds.running = Some(Round::new(self.term, purpose));
         if next_term {
             self.announce();
         }
@@ -130,10 +134,13 @@ impl Node {
 
     fn note_own_ballot(&mut self) {
         let provisional = self.provisional.is_some() && !planted!(self.config, P20);
-        let ballot = Ballot { answer: VoteAnswer::Accept, provisional };
         let self_id = self.self_id();
         if let Some(round) = &mut self.rounds.running {
-            round.answers.insert(self_id, ballot);
+            let answer = match round.purpose {
+                Purpose::Lead | Purpose::TakeOver | Purpose::PreVote => VoteAnswer::Accept,
+                Purpose::Sounding => VoteAnswer::RejectAlreadyVoted,
+            };
+            round.answers.insert(self_id, Ballot { answer, provisional });
         }
     }
 
@@ -146,11 +153,12 @@ impl Node {
         let request = VoteRequest {
             term: round.term,
             last,
-            pre_vote: round.pre_vote,
-            transfer: round.transfer,
+            pre_vote: round.purpose == Purpose::PreVote,
+            transfer: round.purpose == Purpose::TakeOver,
         };
         // Each round that is lost is told by its answers.
-        if self.config.members.len() > 1 && !request.pre_vote {
+        let counts = matches!(round.purpose, Purpose::Lead | Purpose::TakeOver);
+        if self.config.members.len() > 1 && counts {
             self.record(Event::Candidate { pre_vote: request.pre_vote, last });
         }
         let others: Vec<NodeId> = self.peers.ids().cloned().collect();
@@ -177,7 +185,7 @@ impl Node {
         let Some(round) = &mut self.rounds.running else { return };
         let asked = round.deadline.is_some()
             && round.term == reply.request_term
-            && round.pre_vote == reply.pre_vote;
+            && (round.purpose == Purpose::PreVote) == reply.pre_vote;
         if !asked || !is_member || *from == self.config.self_id {
             return;
         }
@@ -198,19 +206,23 @@ impl Node {
     fn count_votes(&mut self) {
         let group = self.electorate();
         let Some(round) = &self.rounds.running else { return };
-        if !round.is_won(group) {
+        let passed = match round.purpose {
+            Purpose::Sounding => round.is_clear(group),
+            Purpose::Lead | Purpose::TakeOver | Purpose::PreVote => round.is_won(group),
+        };
+        if !passed {
             if round.is_complete(group) {
                 self.conclude();
             }
             return;
         }
-        if round.pre_vote {
-            self.rounds.running = None;
-            self.begin_vote(true, false);
-        } else {
-            let Some(round) = self.rounds.running.take() else { return };
-            self.rounds.end(ParseResult::Passed, self.now);
-            self.lead(&round);
+        let Some(round) = self.rounds.running.take() else { return };
+        match round.purpose {
+            Purpose::PreVote | Purpose::Sounding => self.begin_vote(true, Purpose::Lead),
+            Purpose::Lead | Purpose::TakeOver => {
+                self.rounds.end(ParseResult::Passed, self.now);
+                self.lead(&round);
+            }
         }
     }
 
@@ -219,11 +231,15 @@ impl Node {
         let group = self.electorate();
         let needed = self.quorum();
         let Some(round) = self.rounds.running.take() else { return };
-        let (mut result, mut pause) = round.parse(group);
-        if round.pre_vote {
-            // The term was not raised yet: it is in the next round, whatever this one came to.
-            result = ParseResult::WaitToVoteNext;
-        }
+        let (result, mut pause) = round.parse(group);
+        let next = match (round.purpose, result) {
+            (Purpose::Sounding, ParseResult::WaitToVoteNext) => {
+                return self.begin_vote(true, Purpose::Lead);
+            }
+            // The term was not raised yet: it is to be, whatever this round came to.
+            (Purpose::PreVote | Purpose::Sounding, _) => ParseResult::WaitToVoteNext,
+            (Purpose::Lead | Purpose::TakeOver, _) => result,
+        };
         let timings = self.timings();
         if !self.peers.java_dialect() {
             // Who only asks how votes would go disturbs nobody and can ask again soon.
@@ -242,7 +258,7 @@ impl Node {
         };
         let answers = round.answers.iter().map(|(id, ballot)| (id.clone(), ballot.answer));
         let event = Event::RoundLost {
-            result,
+            result: if round.purpose == Purpose::PreVote { next } else { result },
             accepted: round.accepted(),
             needed,
             answers: answers.filter(|(id, _)| *id != self.config.self_id).collect(),
@@ -250,8 +266,8 @@ impl Node {
         if self.rounds.is_news(&event, self.now) {
             self.record(event);
         }
-        self.rounds.end(result, self.now.after(wait));
-        if round.transfer {
+        self.rounds.end(next, self.now.after(wait));
+        if round.purpose == Purpose::TakeOver {
             self.taking_failed();
         }
     }

@@ -78,15 +78,26 @@ impl Rounds {
     }
 }
 
+/// What a round is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Votes that count.
+    Lead,
+    /// Votes that count, as the leader asked for it.
+    TakeOver,
+    /// How our own members would vote in the next term.
+    PreVote,
+    /// Whether the next term is to be begun beside Java members: they are asked in this one, in which
+    /// this node has no vote left.
+    Sounding,
+}
+
 /// One round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Round {
-    /// The term that the candidate wants to lead.
+    /// The term that votes are asked for.
     pub(crate) term: Term,
-    /// It only asks how votes would go.
-    pub(crate) pre_vote: bool,
-    /// The leader asked for it.
-    pub(crate) transfer: bool,
+    pub(crate) purpose: Purpose,
     /// Until when answers are waited for; `None` until the others are asked.
     pub(crate) deadline: Option<Millis>,
     /// Who answered what, this node among them.
@@ -116,8 +127,8 @@ impl Electorate {
 }
 
 impl Round {
-    pub(crate) fn new(term: Term, pre_vote: bool, transfer: bool) -> Self {
-        Self { term, pre_vote, transfer, deadline: None, answers: BTreeMap::new() }
+    pub(crate) fn new(term: Term, purpose: Purpose) -> Self {
+        Self { term, purpose, deadline: None, answers: BTreeMap::new() }
     }
 
     fn count(&self, counts: impl Fn(&Ballot) -> bool) -> usize {
@@ -142,6 +153,15 @@ impl Round {
         group.is_quorum(
             self.count(|ballot| ballot.answer == VoteAnswer::Accept && !ballot.provisional),
         )
+    }
+
+    /// Whether a majority would go to the next term with this node, and nobody told of a leader.
+    pub(crate) fn is_clear(&self, group: Electorate) -> bool {
+        let free = self.count(|ballot| {
+            matches!(ballot.answer, VoteAnswer::Accept | VoteAnswer::RejectAlreadyVoted)
+        });
+        let led = self.count(|ballot| ballot.answer == VoteAnswer::RejectAlreadyHasLeader);
+        led == 0 && group.is_quorum(free)
     }
 
     /// Whether no answer is to come that could change the result.
@@ -196,7 +216,7 @@ mod tests {
     const FRESH: Electorate = Electorate { members: 3, empty: true };
 
     fn round(answers: &[(VoteAnswer, bool)]) -> Round {
-        let mut round = Round::new(Term(4), false, false);
+        let mut round = Round::new(Term(4), Purpose::Lead);
         for (nth, (answer, provisional)) in answers.iter().enumerate() {
             let ballot = Ballot { answer: *answer, provisional: *provisional };
             round.answers.insert(NodeId(format!("n{nth}")), ballot);

@@ -56,6 +56,16 @@ fn says(group: &mut Group, from: &str, to: &str, message: Message) {
     group.give(to, Input::Received { from: name(from), call: CallId(1), message });
 }
 
+fn answers(term: u64, answer: VoteAnswer) -> VoteReply {
+    VoteReply {
+        term: Term(term),
+        answer,
+        request_term: Term(term),
+        pre_vote: false,
+        provisional: false,
+    }
+}
+
 /// What a node answered last.
 fn answered(group: &mut Group) -> Option<VoteReply> {
     let letter = group.wire.pop_back()?;
@@ -306,7 +316,12 @@ fn beside_a_java_member_javas_rules_hold() {
     group.hush();
     group.settle();
     group.told(
-        "n0 -> n1: vote in term 5, I have 4/2
+        "n0 -> n1: vote in term 4, I have 4/2
+         n1 stores term 4, vote for n0
+         n1 -> n0: ACCEPT in term 4
+         n0 CANDIDATE in term 5
+         n0 stores term 5, vote for n0
+         n0 -> n1: vote in term 5, I have 4/2
          n1 CANDIDATE in term 5
          n1 stores term 5, vote for n0
          n1 -> n0: ACCEPT in term 5
@@ -340,13 +355,52 @@ fn a_candidate_that_nobody_answers_asks_again_in_the_same_term() {
     group.give("n0", Input::Peer { id: name("n2"), kind: PeerKind::Java });
     group.cut_off("n0");
     group.run(60_000);
-    assert_eq!(group.node("n0").term(), Term(5));
-    let rounds = group.said.iter().filter(|line| line.contains("n0 stores term")).count();
-    assert_eq!(rounds, 1);
+    assert_eq!(group.node("n0").term(), Term(4));
+    assert!(!group.said.iter().any(|line| line.contains("n0 stores term")));
     let lost = group.members["n0"].records.iter();
     let lost: Vec<String> =
         lost.map(ToString::to_string).filter(|line| line.contains("votes, need")).collect();
-    assert_eq!(lost[3], "term 5: 1 votes, need 2, then WAIT_TO_REVOTE");
+    assert_eq!(lost[3], "term 4: 0 votes, need 2, then WAIT_TO_REVOTE");
+}
+
+/// A member with a shorter log than a Java leader comes back and hears no heartbeat in time. Java
+/// refuses a larger term with a shorter log without going to it, and its leader goes on with the other
+/// member: who raised its term would refuse that leader for ever.
+#[test]
+fn a_member_that_comes_back_behind_a_java_leader_keeps_its_term() {
+    use VoteAnswer::{RejectAlreadyHasLeader, RejectSmallLedgerEndIndex};
+    for answer in [RejectSmallLedgerEndIndex, RejectAlreadyHasLeader] {
+        let mut group = Group::of(&vec![(4, runs(&[(4, 3)])); 3], |_| {});
+        for id in ["n1", "n2"] {
+            group.give("n0", Input::Peer { id: name(id), kind: PeerKind::Java });
+            group.down.insert(id.into());
+        }
+        for _ in 0..20 {
+            group.run(3000);
+            for id in ["n1", "n2"] {
+                says(&mut group, id, "n0", Message::VoteReply(answers(4, answer)));
+            }
+        }
+        assert_eq!((group.node("n0").term(), group.node("n0").role()), (Term(4), Role::Candidate));
+        says(&mut group, "n1", "n0", Message::Heartbeat(Heartbeat { term: Term(4), round: 1 }));
+        assert_eq!(group.node("n0").role(), Role::Follower, "{answer}");
+    }
+}
+
+/// Beside Java members, too, the next term is begun once a majority has no leader and no longer log.
+#[test]
+fn beside_java_members_a_majority_without_a_leader_goes_to_the_next_term() {
+    let mut group = Group::of(&vec![(4, runs(&[(4, 3)])); 3], |_| {});
+    for id in ["n1", "n2"] {
+        group.give("n0", Input::Peer { id: name(id), kind: PeerKind::Java });
+        group.down.insert(id.into());
+    }
+    group.run(3500);
+    let voted = Message::VoteReply(answers(4, VoteAnswer::RejectAlreadyVoted));
+    says(&mut group, "n1", "n0", voted);
+    assert_eq!(group.node("n0").term(), Term(5));
+    says(&mut group, "n1", "n0", Message::VoteReply(answers(5, VoteAnswer::Accept)));
+    assert_eq!(group.node("n0").role(), Role::Leader);
 }
 
 /// Known fault 13: a vote never waits for data, nor for a cut.
