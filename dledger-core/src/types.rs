@@ -150,6 +150,8 @@ pub enum Provisional {
     RolledBack,
     /// The machine went down with writes that were never flushed (`ASYNC_FLUSH`).
     UncleanBoot,
+    /// Its end was torn in a log that acknowledges before it syncs (`ASYNC_FLUSH`).
+    TornTail,
     /// A flush had failed in an earlier life.
     FailedFlush,
 }
@@ -160,6 +162,9 @@ impl fmt::Display for Provisional {
             Self::Empty => "its log is empty",
             Self::RolledBack => "its log ends before what it had acknowledged",
             Self::UncleanBoot => "the machine went down with unflushed entries",
+            Self::TornTail => {
+                "the end of the log was torn, and acknowledgements do not wait for the disk"
+            }
             Self::FailedFlush => "a flush of its log failed before",
         })
     }

@@ -151,7 +151,8 @@ impl IndexLog {
         self.write(first, &bytes)?;
         let mut unwritten = self.unwritten();
         unwritten.bytes.drain(..bytes.len());
-        unwritten.first = first + (bytes.len() / UNIT) as u64;
+        // Where nothing was there to be written, entries that were pushed meanwhile have set it.
+        unwritten.first += (bytes.len() / UNIT) as u64;
         Ok(())
     }
 

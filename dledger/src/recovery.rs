@@ -123,7 +123,7 @@ pub(crate) fn recover(
     let mut mark = durable.mark().clone();
     let doubt_file = DoubtFile::new(Arc::clone(vfs), &directory);
     // Kept before the mark of the boot that went is written over.
-    let mut doubt = group.doubt(&doubt_file, (&mark, &vfs.boot_id()), checkpoint.by_java)?;
+    let doubt = group.doubt(&doubt_file, (&mark, &vfs.boot_id()), checkpoint.by_java)?;
     if checkpoint.by_java {
         tracing::info!("a Java broker wrote to this log last: its durable mark counts for nothing");
         mark = DurableMark::default();
@@ -139,11 +139,19 @@ pub(crate) fn recover(
         mends: !group.is_one(),
         planted: group.planted.clone(),
         rotten: Vec::new(),
+        torn: match doubt {
+            Some(_) => None,
+            None => {
+                group.doubts_tears(DoubtFile::new(Arc::clone(vfs), &directory), checkpoint.by_java)
+            }
+        },
+        doubt,
     };
     let tip = recovery.run()?;
-    if doubt.is_none() {
-        doubt = group.doubt_of_end(&doubt_file, tip.last.as_ref(), checkpoint.committed_index)?;
-    }
+    let doubt = match recovery.doubt {
+        Some(doubt) => Some(doubt),
+        None => group.doubt_of_end(&doubt_file, tip.last.as_ref(), checkpoint.committed_index)?,
+    };
     let Recovery { options, data, index, durable, rotten, .. } = recovery;
     let log = Arc::new(DiskLog::new(vfs, options, (data, index, durable), &group.planted));
     log.rot.set(rotten);
@@ -190,6 +198,9 @@ struct Recovery {
     mends: bool,
     planted: Planted,
     rotten: Vec<RottenRange>,
+    /// Where a torn end is noted before it is cut off, if it is a doubt.
+    torn: Option<DoubtFile>,
+    doubt: Option<Doubt>,
 }
 
 impl Recovery {
@@ -205,17 +216,23 @@ impl Recovery {
         self.index.truncate(entries)?;
         // What a killed process left in the page cache only becomes durable now.
         self.rewrite_unsynced(tip.end)?;
-        self.data.flush(self.mark.position.min(start)..tip.end.max(range.start + 1))?;
+        // And so does what it put back in front of the mark in place of rotten entries.
+        let from = if self.after_kill() { range.start } else { self.mark.position.min(start) };
+        self.data.flush(from..tip.end.max(range.start + 1))?;
         self.keep_mark(tip.end)?;
         Ok(tip)
+    }
+
+    /// Whether the process was killed, and the page cache still shows what it wrote.
+    fn after_kill(&self) -> bool {
+        !self.boot_id.is_empty() && self.mark.boot_id == self.boot_id && !self.mark.clean
     }
 
     /// Writes what lies behind the durable mark once more. A sync that failed in the life before may
     /// have dropped it while the page cache still shows it, and the next sync would report success
     /// without writing anything: only bytes that were written since are its concern.
     fn rewrite_unsynced(&self, end: u64) -> io::Result<()> {
-        let same_boot = !self.boot_id.is_empty() && self.mark.boot_id == self.boot_id;
-        if !same_boot || self.mark.clean {
+        if !self.after_kill() {
             return Ok(());
         }
         let begin = self.data.range().map_or(end, |range| range.start);
@@ -405,6 +422,10 @@ impl Recovery {
         }
         self.refuse_rot(end, reason)?;
         tracing::warn!(position = end, reason, "the log has a torn tail: it is cut off there");
+        if let Some(file) = self.torn.take_if(|_| dirty && !self.mark.cutting) {
+            file.store(Some(Doubt::TornTail))?;
+            self.doubt = Some(Doubt::TornTail);
+        }
         erase_behind(&self.data, &mut self.durable, (end, &self.boot_id), |data| {
             data.truncate(end)
         })?;

@@ -103,6 +103,29 @@ impl Rot {
     }
 }
 
+/// Why a rotten range stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotMended {
+    /// What was sent does not belong there, or could not be written.
+    #[error("{0}")]
+    Unfit(String),
+    /// It could not be synced: what the disk holds of this file is not known any more.
+    #[error("it could not be synced: {0}")]
+    Unsynced(io::Error),
+}
+
+impl From<String> for NotMended {
+    fn from(reason: String) -> Self {
+        Self::Unfit(reason)
+    }
+}
+
+impl From<&str> for NotMended {
+    fn from(reason: &str) -> Self {
+        Self::Unfit(reason.to_owned())
+    }
+}
+
 impl DiskLog {
     /// Whether any entry waits to be written anew.
     pub(crate) fn has_rot(&self) -> bool {
@@ -185,12 +208,15 @@ impl DiskLog {
     ///
     /// # Errors
     /// What does not fit, or what the disk answers; the range then stays rotten.
-    pub(crate) fn mend(&self, fetched: &CheckedRange) -> Result<(), String> {
+    pub(crate) fn mend(&self, fetched: &CheckedRange) -> Result<(), NotMended> {
         let first = fetched.first().ok_or("nothing was sent")?;
         let range = self.rotten().into_iter().find(|range| range.first == first.index);
         let range = range.ok_or_else(|| format!("entry {} is not rotten", first.index))?;
         self.fits(&range, fetched)?;
-        self.put_back(fetched).map_err(|error| format!("it could not be written: {error}"))?;
+        let unwritten = |error| format!("it could not be written: {error}");
+        self.put_back(fetched).map_err(unwritten)?;
+        self.sync_put_back(fetched)?;
+        self.put_units_back(fetched).map_err(unwritten)?;
         let next = fetched.last().map_or(range.first, |last| last.index + 1);
         match self.index.get(next).map_err(|error| error.to_string())? {
             Some(unit) if next <= range.last => self.rot.begin_at(range.first, &unit),
@@ -268,9 +294,26 @@ impl DiskLog {
                 .map_err(|error| error.source)?;
             at += size;
         }
+        self.put_padding_back(fetched)
+    }
+
+    /// After a failed sync the page cache may show what the disk lacks, to the next start as well, which
+    /// takes what lies before the durable mark for durable. What was put back is erased again there, so
+    /// that it is found rotten.
+    fn sync_put_back(&self, fetched: &CheckedRange) -> Result<(), NotMended> {
         let (Some(first), Some(last)) = (fetched.first(), fetched.last()) else { return Ok(()) };
-        self.put_padding_back(fetched)?;
-        self.data.flush(first.position..last.end())?;
+        let Err(error) = self.data.flush(first.position..last.end()) else { return Ok(()) };
+        for header in fetched.headers() {
+            let zeros = vec![0; header.size as usize];
+            if let Err(second) = self.data.write_at(header.position, &mut [IoSlice::new(&zeros)]) {
+                tracing::error!(error = %second, index = header.index, "what was put back stays unsynced");
+            }
+        }
+        Err(NotMended::Unsynced(error))
+    }
+
+    fn put_units_back(&self, fetched: &CheckedRange) -> io::Result<()> {
+        let Some(first) = fetched.first() else { return Ok(()) };
         let units: Vec<u8> =
             fetched.headers().iter().flat_map(|header| Unit::from(header).encode()).collect();
         self.index.mend(first.index, &units)

@@ -7,7 +7,7 @@ use dledger_core::{Term, Vote};
 use super::vocabulary::{Done, Job, LogEnd, ReadJob};
 use crate::{
     DiskLog, Doubt,
-    disk_log::is_full,
+    disk_log::{is_full, rot::NotMended},
     planted::planted,
     state_files::{DoubtFile, HardState, LoadedState},
 };
@@ -58,7 +58,12 @@ impl Workshop {
             }
             Job::Mend(mending) => {
                 let first = mending.fetched.first_index();
-                Done::Mended { first, result: self.log.mend(&mending.fetched) }
+                match self.log.mend(&mending.fetched) {
+                    Err(NotMended::Unsynced(error)) => self.flush_failed(&error),
+                    result => {
+                        Done::Mended { first, result: result.map_err(|error| error.to_string()) }
+                    }
+                }
             }
             Job::GiveUp { before } => {
                 let trimmed = self.log.trim(before);

@@ -46,6 +46,14 @@ impl Group {
         Ok(None)
     }
 
+    /// Where to note that the end of the log was torn, if that is a doubt. A process that is killed leaves
+    /// half an entry that nobody was told of; where acknowledgements do not wait for the disk, one that
+    /// was acknowledged and rotted before it was durable looks the same.
+    pub(super) fn doubts_tears(&self, file: DoubtFile, by_java: bool) -> Option<DoubtFile> {
+        let unsynced = self.policy == Policy::Written || by_java;
+        (unsynced && !self.is_one()).then_some(file)
+    }
+
     /// What the end of the recovered log says.
     pub(super) fn doubt_of_end(
         &self,

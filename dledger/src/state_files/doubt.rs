@@ -17,6 +17,8 @@ pub enum Doubt {
     RolledBack,
     /// The machine went down under a log that acknowledges before it syncs.
     UncleanBoot,
+    /// The end of a log that acknowledges before it syncs was torn: it may have been whole once.
+    TornTail,
     /// A flush has failed.
     FailedFlush,
 }
@@ -27,17 +29,22 @@ impl From<Doubt> for Provisional {
             Doubt::Empty => Self::Empty,
             Doubt::RolledBack => Self::RolledBack,
             Doubt::UncleanBoot => Self::UncleanBoot,
+            Doubt::TornTail => Self::TornTail,
             Doubt::FailedFlush => Self::FailedFlush,
         }
     }
 }
 
 impl Doubt {
+    const ALL: [Self; 5] =
+        [Self::Empty, Self::RolledBack, Self::UncleanBoot, Self::TornTail, Self::FailedFlush];
+
     fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty",
             Self::RolledBack => "rolled-back",
             Self::UncleanBoot => "unclean-boot",
+            Self::TornTail => "torn-tail",
             Self::FailedFlush => "failed-flush",
         }
     }
@@ -56,11 +63,13 @@ impl DoubtFile {
     pub(crate) fn load(&self) -> io::Result<Option<Doubt>> {
         let Some(bytes) = self.0.load()? else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes);
-        let all = [Doubt::Empty, Doubt::RolledBack, Doubt::UncleanBoot, Doubt::FailedFlush];
         Ok(match value(&text, "reason") {
             Some("") => None,
             Some(name) => Some(
-                all.into_iter().find(|doubt| doubt.name() == name).unwrap_or(Doubt::RolledBack),
+                Doubt::ALL
+                    .into_iter()
+                    .find(|doubt| doubt.name() == name)
+                    .unwrap_or(Doubt::RolledBack),
             ),
             None => Some(Doubt::RolledBack),
         })
@@ -84,7 +93,7 @@ mod tests {
         let disk = SimVfs::new();
         let file = DoubtFile::new(Arc::new(disk), Path::new("d"));
         assert_eq!(file.load().unwrap(), None);
-        for doubt in [Doubt::Empty, Doubt::RolledBack, Doubt::UncleanBoot, Doubt::FailedFlush] {
+        for doubt in Doubt::ALL {
             file.store(Some(doubt)).unwrap();
             assert_eq!(file.load().unwrap(), Some(doubt));
         }

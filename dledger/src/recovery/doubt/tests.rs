@@ -68,3 +68,23 @@ fn a_log_that_ends_before_what_was_committed_is_in_doubt() {
     Checkpoint::new(vfs(&log.disk), Path::new("log")).store(Some(100), Some(100)).unwrap();
     assert_eq!(doubt(&log.disk, 3, Policy::Flushed), Some(Doubt::RolledBack));
 }
+
+/// An entry that was acknowledged and rotted before it was durable looks like half an entry that a kill
+/// left.
+#[test]
+fn a_torn_end_is_a_doubt_where_acknowledgements_do_not_wait_for_the_disk() {
+    let torn = || {
+        let mut log = written();
+        log.append(1, &[300]);
+        let path = Path::new("log/data/00000000000000000000");
+        log.disk.flip_bit(path, log.writer.end() - 7).unwrap();
+        log.disk.clone()
+    };
+    assert_eq!(doubt(&torn(), 3, Policy::Flushed), None);
+    assert_eq!(doubt(&torn(), 1, Policy::Written), None);
+    let disk = torn();
+    assert_eq!(doubt(&disk, 3, Policy::Written), Some(Doubt::TornTail));
+    assert_eq!(doubt(&disk, 3, Policy::Written), Some(Doubt::TornTail), "it is kept");
+    settle(&disk);
+    assert_eq!(doubt(&disk, 3, Policy::Written), None);
+}

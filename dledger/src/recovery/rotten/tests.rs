@@ -80,7 +80,7 @@ fn what_was_another_entry_does_not_mend() {
         twin.append(term, &[900, 500]);
     }
     twin.append(2, &[100; 6]);
-    let refused = again.log.mend(&fetch(&twin, &range)).unwrap_err();
+    let refused = again.log.mend(&fetch(&twin, &range)).unwrap_err().to_string();
     assert!(refused.contains("entry 12 was another one"), "{refused}");
     assert_eq!(again.log.rotten().len(), 1);
     again.log.mend(&fetch(&sound, &range)).unwrap();
