@@ -5,6 +5,7 @@
 //! Progress stands behind the messages that it accounts for, in the same batch of the log: a message
 //! is delivered at least once, and again only where a crash or a new leader cut the batch in two.
 
+mod beyond;
 mod progress;
 mod restore;
 
@@ -18,9 +19,14 @@ use std::{
 use protocol::message::record::MessageRecord;
 use segment::Throttle;
 
-use crate::{broker::Broker, clock::now_millis, topics::SCHEDULE_TOPIC, waiting::Unreadable};
+use crate::{
+    broker::Broker, clock::now_millis, role::Role, timer::FIRST_RESERVED, topics::SCHEDULE_TOPIC,
+    waiting::Unreadable,
+};
 
 pub(crate) use progress::Progress;
+
+use beyond::{Beyond, Waiting};
 
 /// What waits here, for the log of the broker.
 const WHAT: &str = "delayed";
@@ -88,7 +94,8 @@ impl Wake {
 /// The system has no thread to give.
 pub(crate) fn start(broker: Arc<Broker>) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("delay".to_owned()).spawn(move || {
-        Delivery { broker, waits: Throttle::new() }.run();
+        let beyond = Beyond::default();
+        Delivery { broker, waits: Throttle::new(), beyond, highest: 0, term: None }.run();
     })
 }
 
@@ -96,6 +103,12 @@ struct Delivery {
     broker: Arc<Broker>,
     /// Warnings that messages wait.
     waits: Throttle,
+    /// Messages that are due later than their level says now.
+    beyond: Beyond,
+    /// The highest level that may have messages; above the table where that had more levels before.
+    highest: u32,
+    /// The term that this node led when the thread looked last.
+    term: Option<u64>,
 }
 
 /// Messages that are due, and where their levels stand once they are delivered.
@@ -119,17 +132,54 @@ impl Round {
 }
 
 impl Delivery {
-    fn run(self) {
+    fn run(mut self) {
         loop {
-            let pause = if self.broker.role().is_master() { self.turn() } else { IDLE };
+            let term = self.broker.with_role(Role::master_term);
+            if term.is_some() && term != self.term {
+                self.begin();
+            }
+            self.term = term;
+            let pause = if term.is_some() { self.turn() } else { IDLE };
             if !pause.is_zero() && !self.broker.delay_wake.sleep(pause) {
                 break;
             }
         }
     }
 
+    /// This node leads from now on.
+    fn begin(&mut self) {
+        self.beyond.forget();
+        let table = self.broker.config().message_delay_level.highest();
+        self.highest = table;
+        for level in self.levels_above(table) {
+            let last = self.broker.config().message_delay_level.delay_millis(level);
+            tracing::warn!(
+                level,
+                table,
+                last,
+                "messages wait in a delay level above those of messageDelayLevel; they are delivered when they are due, and at the latest after the delay of the last level"
+            );
+            self.highest = self.highest.max(level);
+        }
+    }
+
+    /// Levels with messages above a table of so many levels. None is added while this node leads, as
+    /// a message of such a level goes into the last one.
+    fn levels_above(&self, table: u32) -> Vec<u32> {
+        let store = &self.broker.store;
+        let waiting = |level: &u32| {
+            let queue = level - 1;
+            let bounds =
+                (store.min_offset(SCHEDULE_TOPIC, queue), store.max_offset(SCHEDULE_TOPIC, queue));
+            self.broker.delay_progress.within(*level, bounds) < bounds.1
+        };
+        let queues = store.queues().into_iter().filter(|(topic, _)| topic == SCHEDULE_TOPIC);
+        let levels = queues.flat_map(|(_, ids)| ids).map(|queue| queue.saturating_add(1));
+        levels.filter(|level| (table + 1..FIRST_RESERVED).contains(level)).filter(waiting).collect()
+    }
+
     /// Delivers what is due; gives how long nothing more will be.
-    fn turn(&self) -> Duration {
+    fn turn(&mut self) -> Duration {
         let round = self.collect();
         if round.reached.is_empty() {
             return round.next.map_or(IDLE, Duration::from_millis).min(self.flush_interval());
@@ -150,9 +200,9 @@ impl Delivery {
         Duration::ZERO
     }
 
-    fn collect(&self) -> Round {
+    fn collect(&mut self) -> Round {
         let mut round = Round::default();
-        for level in 1..=self.broker.config().message_delay_level.highest() {
+        for level in 1..=self.highest {
             if round.is_full() {
                 break;
             }
@@ -161,7 +211,7 @@ impl Delivery {
         round
     }
 
-    fn collect_level(&self, level: u32, round: &mut Round) {
+    fn collect_level(&mut self, level: u32, round: &mut Round) {
         let (store, queue) = (&self.broker.store, level - 1);
         let (min, max) =
             (store.min_offset(SCHEDULE_TOPIC, queue), store.max_offset(SCHEDULE_TOPIC, queue));
@@ -172,10 +222,11 @@ impl Delivery {
         let delay = self.broker.config().message_delay_level.delay_millis(level);
         let now = u64::try_from(now_millis()).unwrap_or(0);
         for unit in store.units(SCHEDULE_TOPIC, queue, from, LEVEL_MESSAGES) {
-            // A clock that stepped back must not put a message off for longer than its delay.
-            let due = u64::try_from(unit.tags_code).unwrap_or(0).min(now.saturating_add(delay));
-            if due > now {
-                round.due_in(due - now);
+            let due = u64::try_from(unit.tags_code).unwrap_or(0);
+            let message = Waiting { due, offset: unit.offset, end: max };
+            let wait = self.beyond.wait((level, delay), message, (now, Instant::now()));
+            if wait > 0 {
+                round.due_in(wait);
                 return;
             }
             if round.is_full() {

@@ -38,3 +38,72 @@ async fn delayed_messages_survive_a_restart_and_come_once() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(fixture.messages("T", 1, 2).await.len(), 2, "none is delivered twice");
 }
+
+/// The bodies of topic `T`, in order, once there are so many.
+async fn bodies(fixture: &Fixture, count: usize) -> Vec<String> {
+    let found = fixture.messages("T", 1, count).await;
+    found.iter().map(|record| String::from_utf8_lossy(&record.body).into_owned()).collect()
+}
+
+/// What waits in a level that was shortened comes after the level's new delay, and holds up nothing
+/// that comes later for longer than that.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_a_shortened_level_come_after_its_new_delay() {
+    let fixture = Fixture::with("messageDelayLevel=1h\n").await;
+    fixture.sent("T", "old", "DELAY\u{1}1").await;
+    fixture.sent("T", "old, too", "DELAY\u{1}1").await;
+    let begun = Instant::now();
+    let fixture = fixture.restarted("messageDelayLevel=1s\n").await;
+    fixture.sent("T", "new", "DELAY\u{1}1").await;
+    assert_eq!(bodies(&fixture, 3).await, ["old", "old, too", "new"]);
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+/// What was stored before a level was made longer comes as it was promised.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_a_lengthened_level_keep_their_time() {
+    let fixture = Fixture::with("messageDelayLevel=1s\n").await;
+    fixture.sent("T", "old", "DELAY\u{1}1").await;
+    let fixture = fixture.restarted("messageDelayLevel=1h\n").await;
+    fixture.sent("T", "new", "DELAY\u{1}1").await;
+    assert_eq!(bodies(&fixture, 1).await, ["old"]);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(bodies(&fixture, 1).await, ["old"], "the new one waits for an hour");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_levels_that_are_no_more_are_delivered() {
+    let fixture = Fixture::with("messageDelayLevel=1s 1s 1h 1s\n").await;
+    fixture.sent("T", "an hour", "DELAY\u{1}3").await;
+    fixture.sent("T", "a second", "DELAY\u{1}4").await;
+    let fixture = fixture.restarted("messageDelayLevel=1s 1s\n").await;
+    let mut found = bodies(&fixture, 2).await;
+    found.sort();
+    assert_eq!(found, ["a second", "an hour"]);
+    // A level above the table counts as its last one.
+    fixture.sent("T", "above", "DELAY\u{1}4").await;
+    assert_eq!(bodies(&fixture, 3).await[2], "above");
+    let fixture = fixture.restarted("messageDelayLevel=1h 1h 1s 1h 1s\n").await;
+    fixture.sent("T", "third", "DELAY\u{1}3").await;
+    fixture.sent("T", "new level", "DELAY\u{1}5").await;
+    let mut found = bodies(&fixture, 5).await.split_off(3);
+    found.sort();
+    assert_eq!(found, ["new level", "third"], "nothing came twice");
+}
+
+/// A queue that is built anew takes the times of the table of now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_level_that_is_built_anew_goes_on_by_the_table_of_now() {
+    let fixture = Fixture::with("messageDelayLevel=1s 1h\n").await;
+    fixture.sent("T", "done", "DELAY\u{1}1").await;
+    bodies(&fixture, 1).await;
+    fixture.sent("T", "waits", "DELAY\u{1}2").await;
+    let Fixture { broker, client, directory } = fixture;
+    client.close();
+    broker.shutdown().await.expect("an orderly stop");
+    std::fs::remove_dir_all(directory.path().join("consumequeue")).expect("it is there");
+    std::fs::remove_file(directory.path().join("derived.mark")).expect("it is there");
+    let fixture = Fixture::on(directory, "messageDelayLevel=1s 1s\n").await;
+    fixture.sent("T", "new", "DELAY\u{1}2").await;
+    assert_eq!(bodies(&fixture, 3).await, ["done", "waits", "new"]);
+}
