@@ -118,3 +118,45 @@ async fn what_is_no_message_is_refused() {
         assert!(remark.starts_with(&text), "{remark}");
     }
 }
+
+/// A message that a consumer sends to its retry topic by itself, tried `times` times of `most`.
+async fn send_retry(fixture: &Fixture, (times, most): (i32, i32), level: i32) -> Command {
+    let properties = format!("DELAY\u{1}{level}\u{2}RETRY_TOPIC\u{1}T\u{2}");
+    let header = protocol::header::SendMessageRequest {
+        reconsume_times: Some(times),
+        max_reconsume_times: Some(most),
+        ..send_header("%RETRY%G", &properties)
+    };
+    let command = v2(&header, SEND_MESSAGE_V2, "m".into());
+    fixture.ask(Command { version: 400, ..command }).await
+}
+
+/// Tries of the messages of a topic, in the order of its queue.
+async fn tries(fixture: &Fixture, topic: &str, count: usize) -> Vec<i32> {
+    let found = fixture.messages(topic, 1, count).await;
+    found.iter().map(|message| message.reconsume_times).collect()
+}
+
+/// What an ordered consumer gives up is a dead letter: while its group holds leases, and on a new
+/// master, which knows of none, when it was the last try. One without order has a try more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_ordered_consumer_gives_up_is_a_dead_letter_with_and_without_leases() {
+    let fixture = Fixture::with("messageDelayLevel=1s\n").await;
+    fixture.heartbeat("G", "T", "*").await;
+    fixture.sent("T", "m", "").await;
+    assert_eq!(send_retry(&fixture, (2, 2), 5).await.code, 0);
+    assert_eq!(tries(&fixture, "%DLQ%G", 1).await, [2], "the last in order, without a lease");
+    assert_eq!(send_retry(&fixture, (2, 2), 4).await.code, 0);
+    assert_eq!(tries(&fixture, "%RETRY%G", 1).await, [2], "one without order tries it again");
+    assert_eq!(send_retry(&fixture, (1, 2), 4).await.code, 0);
+    assert_eq!(tries(&fixture, "%RETRY%G", 2).await, [2, 1], "not the last one");
+    assert_eq!(send_retry(&fixture, (3, 2), 5).await.code, 0);
+    assert_eq!(tries(&fixture, "%DLQ%G", 2).await, [2, 3]);
+
+    let lock = r#"{"consumerGroup":"G","clientId":"c","mqSet":[{"topic":"T","brokerName":"b","queueId":0}]}"#;
+    let locked = fixture.ask(Command::request(request::LOCK_BATCH_MQ).with_body(lock)).await;
+    assert_eq!(locked.code, 0, "{:?}", locked.remark);
+    assert_eq!(send_retry(&fixture, (1, 2), 3).await.code, 0);
+    assert_eq!(tries(&fixture, "%DLQ%G", 3).await, [2, 3, 1], "its group holds a lease");
+    assert_eq!(tries(&fixture, "%RETRY%G", 2).await.len(), 2);
+}

@@ -56,7 +56,9 @@ impl Send {
             let room = drafts::growth_by_schedule(&request.topic);
             let has_room = drafts::fit(&mut properties, room);
             let version = call.command.version;
-            self.retry_or_dead_letter(broker, (version, group, has_room), &mut record)?
+            let level = delay_level(&properties)?;
+            let asks = (version, group, has_room);
+            self.retry_or_dead_letter(broker, asks, (&mut record, level))?
                 .then(|| properties.insert(key::DELAY, "-1"));
         }
         if let Some(queue) = priority::take_queue(&mut properties, topic.write_queue_nums) {
@@ -290,13 +292,13 @@ impl Send {
 
     /// Decides whether a message for a retry topic goes to the dead letters instead, and says so
     /// (`SendMessageProcessor.handleRetryAndDLQ`). A group that holds leases consumes in order and
-    /// never looks at its retry topic, and a message without room for another
-    /// try gets none.
+    /// never looks at its retry topic, and a message without room for another try gets none. A new
+    /// master knows no leases; it tells the last try of an ordered consumer by the level.
     fn retry_or_dead_letter(
         &self,
         broker: &Arc<Broker>,
         (version, group, has_room): (i32, &str, bool),
-        record: &mut MessageRecord,
+        (record, level): (&mut MessageRecord, i32),
     ) -> Result<bool, Rejection> {
         let found = broker.consumer_group(group).ok_or_else(|| {
             Rejection::new(
@@ -307,8 +309,10 @@ impl Send {
         let said = self.request.max_reconsume_times;
         let most =
             said.filter(|_| version >= SAYS_MAX_RECONSUME_TIMES).unwrap_or(found.retry_max_times);
-        let in_order = broker.locks.holds_any(group, std::time::Instant::now());
-        if record.reconsume_times <= most && !in_order && has_room {
+        let times = record.reconsume_times;
+        let last_in_order = times >= most && level == level_of_try(times);
+        let in_order = last_in_order || broker.locks.holds_any(group, std::time::Instant::now());
+        if times <= most && !in_order && has_room {
             return Ok(false);
         }
         let dead = topics::read_write(&name::dlq_topic(group), 1, false);
@@ -342,6 +346,13 @@ impl Send {
         let cause = format!("its properties have {length}B");
         Err(Rejection::new(response::MESSAGE_ILLEGAL, self.illegal(&cause)))
     }
+}
+
+/// The level of a message that a Java consumer in order sends back when it has tried it so many times,
+/// this one not counted, which is the most (`ConsumeMessageOrderlyService.sendMessageBack`). One
+/// without order counts the try and so asks for a level less (`DefaultMQPushConsumerImpl`).
+fn level_of_try(times: i32) -> i32 {
+    times.saturating_add(3)
 }
 
 /// The delay level that a message asks for; 0 or less for none. Java fails on text that is no
