@@ -28,7 +28,7 @@ use crate::{
     cold_data::ColdData,
     compat::{self, JavaMaster, JavaSlaves, Wanted},
     config::{BrokerConfig, Settings},
-    consumers::Consumers,
+    consumers::{Consumers, Unannounced},
     delay,
     disk::Disk,
     drafts,
@@ -80,6 +80,8 @@ pub struct Broker {
     pub(crate) offsets: Offsets,
     /// Consumers that are online.
     pub(crate) consumers: Consumers<Arc<Connection>>,
+    /// Who pulled since this node was started, as long as not all members of groups are known.
+    pub(crate) unannounced: Unannounced,
     /// Where queues of topics are that consumers share.
     pub(crate) topic_queues: TopicQueues,
     /// Producers that are online.

@@ -7,6 +7,7 @@
 mod group;
 #[cfg(test)]
 mod tests;
+mod unannounced;
 
 use std::{
     collections::HashSet,
@@ -18,6 +19,7 @@ use dashmap::{DashMap, mapref::entry::Entry};
 use protocol::body::SubscriptionData;
 
 pub(crate) use group::{GroupView, Member, Profile};
+pub(crate) use unannounced::Unannounced;
 
 use group::ConsumerGroup;
 

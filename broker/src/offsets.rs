@@ -277,6 +277,14 @@ impl Offsets {
         self.table.get(&key(group, topic)).is_some_and(|it| it.resets.contains_key(&queue))
     }
 
+    /// Whether the group has offsets for any topic.
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.table.iter().any(|row| {
+            let used = !row.committed.is_empty() || !row.pending.is_empty();
+            used && split(row.key()).is_some_and(|(_, of_group)| of_group == group)
+        })
+    }
+
     /// Topics that the group has offsets for, in order.
     pub(crate) fn topics_of(&self, group: &str) -> BTreeSet<String> {
         self.select(|topic, of_group| (of_group == group).then(|| topic.to_owned()))

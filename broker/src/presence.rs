@@ -41,6 +41,7 @@ impl Broker {
     /// with it are told.
     pub(crate) fn client_gone(&self, connection: &Connection) {
         self.producers.closed(connection.id());
+        self.unannounced.closed(connection.id());
         for lost in self.consumers.closed(connection.id()) {
             self.tell_lost(&lost);
         }
@@ -62,6 +63,9 @@ impl Broker {
             self.client_gone(&member.handle);
         }
         self.locks.sweep(now);
+        if self.locks.knows_members(now) {
+            self.unannounced.forget();
+        }
     }
 
     /// Tells all members of a group that it has other members or topics, unless the group does

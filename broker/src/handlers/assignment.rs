@@ -1,7 +1,7 @@
 //! Who consumes which queues, and how: codes 400, 401, 402 (`QueryAssignmentProcessor.java`,
 //! `MessageRequestModeManager.java`).
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use protocol::{
     Command,
@@ -121,10 +121,9 @@ impl Broker {
             return Ok(Some(queues.iter().cloned().collect()));
         }
         let mut members = self.consumers.client_ids(&asked.consumer_group);
-        // As code 38: a slave that does not know the one who asks lacks most of its group, too.
-        if !members.contains(&asked.client_id) && !self.is_master() {
-            return Err(self.not_served());
-        }
+        // As code 38: what lacks most of a group does not divide its queues.
+        let known = members.contains(&asked.client_id);
+        self.require_members(&asked.consumer_group, known, Instant::now())?;
         let strategy = asked.strategy_name.as_deref().and_then(Strategy::named);
         let Some(strategy) = strategy.filter(|_| !members.is_empty()) else { return Ok(None) };
         members.sort_unstable();

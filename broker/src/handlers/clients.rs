@@ -91,20 +91,56 @@ pub(crate) fn unregister(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply,
 
 /// Code 38. A group without members is an error and no empty list: clients would take that for
 /// the truth and give up their queues. A slave has the members that send it heartbeats, as all do
-/// that know it; where the one that asks is not among them, most are missing.
+/// that know it; where the one that asks is not among them, most are missing. So they are on a
+/// master that has just been started, see [`Broker::lacks_members`].
 pub(crate) fn list(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: GetConsumerListByGroupRequest = call.header()?;
     let members = broker.consumers.members(&header.consumer_group);
     let known = members.iter().any(|member| member.id == call.connection.id());
-    if !known && !broker.with_role(Role::is_master) {
-        return Err(broker.not_served());
-    }
+    broker.require_members(&header.consumer_group, known, call.received)?;
     let consumer_id_list = broker.consumers.client_ids(&header.consumer_group);
     if consumer_id_list.is_empty() {
         let remark = format!("no consumer for this group, {}", header.consumer_group);
         return Err(Rejection::new(response::SYSTEM_ERROR, remark));
     }
     Reply::body(call, GetConsumerListByGroupResponseBody { consumer_id_list }.encode())
+}
+
+impl Broker {
+    /// Refuses to say who is in a group where most of its members may not have said yet that they
+    /// are: on a slave that does not know the one who asks, and on a master that lacks members. At
+    /// this code clients keep the queues that they have and ask again.
+    pub(crate) fn require_members(
+        &self,
+        group: &str,
+        knows_asking: bool,
+        now: Instant,
+    ) -> Result<(), Rejection> {
+        if !knows_asking && !self.with_role(Role::is_master) {
+            return Err(self.not_served());
+        }
+        if self.lacks_members(group, knows_asking, now) {
+            let remark = format!(
+                "service not available now: this broker was started a moment ago and does not know all consumers of group {group} yet; keep the queues and ask again"
+            );
+            return Err(Rejection::new(response::SERVICE_NOT_AVAILABLE, remark));
+        }
+        Ok(())
+    }
+
+    /// Whether members of the group are missing that were there before this node was started: it
+    /// has consumed before, and the one who asks is not known, or somebody pulls for it who is not.
+    /// A list without them makes each member take queues that others still consume, or give up its
+    /// own. A round of heartbeats later whoever is not known is not there.
+    fn lacks_members(&self, group: &str, knows_asking: bool, now: Instant) -> bool {
+        if self.locks.knows_members(now) {
+            return false;
+        }
+        let members = self.consumers.members(group);
+        let is_member = |connection: u64| members.iter().any(|member| member.id == connection);
+        self.unannounced.any(group, |connection| !is_member(connection))
+            || (!knows_asking && self.offsets.has_group(group))
+    }
 }
 
 /// The heartbeat, within its bounds.

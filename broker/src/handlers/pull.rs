@@ -66,6 +66,9 @@ pub(crate) fn pull(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
     };
     let queue = (&*pull.request.consumer_group, &*pull.request.topic, pull.request.queue_id);
     broker.locks.pulled(queue, call.connection.id(), call.received);
+    if !broker.locks.knows_members(call.received) {
+        broker.unannounced.pulled(queue.0, call.connection.id());
+    }
     if let Some(offset) = pull.pending_reset(broker) {
         pull.answer_reset(broker, offset);
     } else {

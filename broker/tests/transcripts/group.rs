@@ -12,7 +12,7 @@ use protocol::{
     Command,
     body::{BrokerData, ClusterInfo, QueryAssignmentRequestBody, RegisterBrokerBody},
     code::{request, response},
-    header::{PullMessageRequest, RecallMessageRequest},
+    header::{NotificationRequest, PullMessageRequest, RecallMessageRequest},
     message::{properties, record::MessageRecord},
 };
 use remoting::{Connection, Handler, Responder, Server, ServerOptions};
@@ -153,13 +153,29 @@ async fn what_is_not_known_yet_is_refused_and_not_answered_with_nothing() {
         let command = Command::request(code).with_field("consumerGroup", "G");
         command.with_field("topic", "T").with_field("queueId", "0").with_field("timestamp", "0")
     };
+    let watch = NotificationRequest {
+        consumer_group: "G".into(),
+        topic: "T".into(),
+        ..NotificationRequest::default()
+    };
+    let assignment = QueryAssignmentRequestBody {
+        client_id: "c".into(),
+        consumer_group: "G".into(),
+        message_model: Some("CLUSTERING".into()),
+        strategy_name: Some("AVG".into()),
+        topic: "%LMQ%x".into(),
+    };
     let lock = r#"{"consumerGroup":"G","clientId":"c","mqSet":[{"topic":"T","brokerName":"b","queueId":0}]}"#;
     for request in [
         of_queue(request::QUERY_CONSUMER_OFFSET),
         of_queue(request::GET_MAX_OFFSET),
         of_queue(request::SEARCH_OFFSET_BY_TIMESTAMP),
         of_queue(request::UPDATE_CONSUMER_OFFSET).with_field("commitOffset", "7"),
+        of_queue(request::GET_CONSUMER_LIST_BY_GROUP),
         Command::request(request::LOCK_BATCH_MQ).with_body(lock),
+        Command::request_with(request::POP_MESSAGE, &crate::pop::header()),
+        Command::request_with(request::NOTIFICATION, &watch),
+        query(&assignment),
     ] {
         let code = request.code;
         let answer = fixture.ask(request).await;

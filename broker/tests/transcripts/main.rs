@@ -26,6 +26,7 @@ mod known_faults;
 mod light;
 mod long_properties;
 mod malformed;
+mod members;
 mod peer;
 mod pop;
 mod pop_group;
