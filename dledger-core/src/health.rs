@@ -4,7 +4,7 @@ use crate::{
     config::planted,
     node::Node,
     record::{Event, StepDown},
-    round::ParseResult,
+    round::{ParseResult, Purpose},
     types::LogIndex,
 };
 
@@ -27,8 +27,23 @@ impl Node {
         self.health.disk = healthy;
         if healthy {
             self.health.hangs_at = None;
-        } else if self.lead.is_some() && !planted!(self.config, P30) {
+        } else if planted!(self.config, P30) {
+            // A planted fault: it goes on.
+        } else if self.lead.is_some() {
             self.give_up(StepDown::DiskFailed);
+        } else {
+            self.drop_round();
+        }
+    }
+
+    /// A round that began while the disk was well must not be won: others first.
+    fn drop_round(&mut self) {
+        let Some(round) = &self.rounds.running else { return };
+        let takes_over = round.purpose == Purpose::TakeOver;
+        let next_time = self.now.after(self.patience());
+        self.rounds.end(ParseResult::WaitToVoteNext, next_time);
+        if takes_over {
+            self.taking_failed();
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    Completed, Event, Job, Sink, Transport,
+    Completed, Event, Sink, Transport,
     disk_log::lock,
     engine::Engine,
     flusher::since,
@@ -72,10 +72,7 @@ impl<T: Send + 'static> Driver<T> {
     fn step(&mut self, event: Event<Counted<T>>) {
         self.engine.handle(since(self.started), event);
         while let Some(job) = self.engine.poll_job() {
-            match job {
-                Job::Read(_) => self.shared.reads.push(job),
-                other => self.shared.jobs.push(other),
-            }
+            self.shared.hand_out(job);
         }
         while let Some(outgoing) = self.engine.poll_send() {
             self.transport.send(outgoing);
@@ -121,8 +118,7 @@ impl<T: Send + 'static> Driver<T> {
     fn finish(mut self) -> Result<(), String> {
         lock(&self.shared.mailbox).closed = true;
         self.transport.stop();
-        self.shared.jobs.stop();
-        self.shared.reads.stop();
+        self.shared.stop_threads();
         let closed = self.engine.close();
         self.publish();
         self.shared.forget_asked();

@@ -1,5 +1,5 @@
 //! The threads that wait for the disk, one job at a time: the flusher, which then writes what may
-//! lag behind, and the reader of what members lack.
+//! lag behind, the keeper of terms and votes, and the reader of what members lack.
 
 use std::{
     collections::VecDeque,

@@ -75,8 +75,8 @@ type Stopped = Result<(), String>;
 /// The threads of a log.
 struct Threads {
     driving: JoinHandle<Stopped>,
-    flushing: JoinHandle<()>,
-    reading: JoinHandle<()>,
+    /// Those that wait for the disk, with what they are called.
+    working: [(&'static str, JoinHandle<()>); 3],
 }
 
 /// What waits for [`Dledger::start`].
@@ -170,8 +170,11 @@ impl<T: Send + 'static> Dledger<T> {
             return Err(StartError::Started);
         };
         engine.start(Box::new(hook));
-        let flushing = self.work("dledger-flush", &self.shared.jobs, true)?;
-        let reading = self.work("dledger-read", &self.shared.reads, false)?;
+        let working = [
+            ("flusher", self.work("dledger-flush", &self.shared.jobs, true)?),
+            ("keeper of votes", self.work("dledger-vote", &self.shared.votes, false)?),
+            ("reader", self.work("dledger-read", &self.shared.reads, false)?),
+        ];
         transport.start(Arc::<Shared<T>>::clone(&self.shared));
         let shared = Arc::clone(&self.shared);
         let driver = Driver { engine, shared, sink, transport, started: self.started };
@@ -181,7 +184,7 @@ impl<T: Send + 'static> Dledger<T> {
             drop(alarm);
             outcome
         })?;
-        *threads = Some(Threads { driving, flushing, reading });
+        *threads = Some(Threads { driving, working });
         Ok(())
     }
 
@@ -350,13 +353,12 @@ impl<T: Send + 'static> Dledger<T> {
         self.shared.stop();
         drop(lock(&self.dormant).take());
         let mut outcome = lock(&self.outcome);
-        if let Some(Threads { driving, flushing, reading }) = lock(&self.threads).take() {
+        if let Some(Threads { driving, working }) = lock(&self.threads).take() {
             let stopped = driving.join().unwrap_or_else(|_| Err("its driver panicked".to_owned()));
-            self.shared.jobs.stop();
-            self.shared.reads.stop();
-            let flushed = flushing.join().map_err(|_panic| "its flusher panicked".to_owned());
-            let read = reading.join().map_err(|_panic| "its reader panicked".to_owned());
-            *outcome = Some(stopped.and(flushed).and(read));
+            self.shared.stop_threads();
+            *outcome = Some(working.into_iter().fold(stopped, |stopped, (name, thread)| {
+                stopped.and(thread.join().map_err(|_panic| format!("its {name} panicked")))
+            }));
         }
         // Nothing is written any more: who still holds this handle must not keep the next owner out.
         drop(lock(&self.folder).take());

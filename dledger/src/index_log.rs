@@ -74,6 +74,9 @@ struct Unwritten {
     bytes: Vec<u8>,
 }
 
+/// Bytes that are written once more at a time.
+const REWRITTEN_AT_ONCE: usize = 1024 * 1024;
+
 /// The index log. One thread pushes, another writes behind; any may read.
 #[derive(Debug)]
 pub(crate) struct IndexLog {
@@ -172,6 +175,23 @@ impl IndexLog {
             }
         }
         self.write(first, bytes)
+    }
+
+    /// Writes the units from entry `from` on once more, not synced.
+    pub(crate) fn rewrite(&self, from: u64) -> io::Result<()> {
+        let Some(range) = self.files.range() else { return Ok(()) };
+        let mut place = from.saturating_mul(UNIT as u64).max(range.start);
+        while place < range.end {
+            let file_end = self.files.base_of(place) + self.files.file_size();
+            let count = usize::try_from(file_end.min(range.end) - place).unwrap_or(usize::MAX);
+            let mut bytes = vec![0; count.min(REWRITTEN_AT_ONCE)];
+            self.files.read_at(place, &mut bytes)?;
+            self.files
+                .write_at(place, &mut [IoSlice::new(&bytes)])
+                .map_err(|error| error.source)?;
+            place += bytes.len() as u64;
+        }
+        Ok(())
     }
 
     /// Removes the unit of entry `index` and all behind it, durably.

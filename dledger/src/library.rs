@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::{BufMut, BytesMut};
 use dledger_core::{Role, TransferCode};
+use segment::Vfs;
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -68,6 +69,14 @@ impl Log {
     /// See [`OpenError`].
     pub fn open(options: Options) -> Result<Self, OpenError> {
         Ok(Self { inner: Dledger::open(&options, Arc::new(Replies))?, options })
+    }
+
+    /// As [`Log::open`], on any file system.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_on(vfs: &Arc<dyn Vfs>, options: Options) -> Result<Self, OpenError> {
+        Ok(Self { inner: Dledger::open_on(vfs, &options, Arc::new(Replies))?, options })
     }
 
     /// Starts the log of a group of one.

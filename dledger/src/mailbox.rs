@@ -13,8 +13,8 @@ use dledger_core::CallId;
 use tokio::sync::{oneshot, watch};
 
 use crate::{
-    Answer, DiskLog, Done, Entries, Event, FlightRecorder, Inbox, Incoming, Status, disk_log::lock,
-    flusher::JobQueue,
+    Answer, DiskLog, Done, Entries, Event, FlightRecorder, Inbox, Incoming, Job, Status,
+    disk_log::lock, flusher::JobQueue,
 };
 
 /// Most messages of members that wait for the driver.
@@ -93,6 +93,8 @@ pub(crate) struct Shared<T> {
     pub(crate) recorder: Arc<FlightRecorder>,
     /// Jobs that run one behind another.
     pub(crate) jobs: Arc<JobQueue>,
+    /// Terms and votes: they wait for no flush.
+    pub(crate) votes: Arc<JobQueue>,
     /// Reads for members.
     pub(crate) reads: Arc<JobQueue>,
     asked: Mutex<HashMap<CallId, oneshot::Sender<Answer>>>,
@@ -118,10 +120,31 @@ impl<T> Shared<T> {
             log,
             recorder,
             jobs: Arc::default(),
+            votes: Arc::default(),
             reads: Arc::default(),
             asked: Mutex::default(),
             calls: AtomicU64::new(OWN_CALLS),
         }
+    }
+
+    /// Hands a job to its thread.
+    pub(crate) fn hand_out(&self, job: Job) {
+        let queue = match job {
+            Job::Read(_) => &self.reads,
+            Job::StoreVote { .. } => &self.votes,
+            Job::Flush { .. }
+            | Job::Truncate { .. }
+            | Job::Restart { .. }
+            | Job::Mend(_)
+            | Job::GiveUp { .. }
+            | Job::StoreDoubt(_) => &self.jobs,
+        };
+        queue.push(job);
+    }
+
+    /// No job comes any more: the threads end once what waits is done.
+    pub(crate) fn stop_threads(&self) {
+        [&self.jobs, &self.votes, &self.reads].into_iter().for_each(|queue| queue.stop());
     }
 
     pub(crate) fn wake_driver(&self) {

@@ -7,11 +7,9 @@
 
 mod doubt;
 mod rotten;
+mod unsynced;
 
-use std::{
-    io::{self, IoSlice},
-    sync::Arc,
-};
+use std::{io, sync::Arc};
 
 use segment::{OpenFilesError, SegmentFiles, Vfs};
 
@@ -26,8 +24,6 @@ use crate::{
     writer::Cursor,
 };
 
-/// Bytes that are written once more at a time.
-const REWRITTEN_AT_ONCE: u64 = 1024 * 1024;
 /// Units that are compared with the index at once.
 const UNITS_AT_ONCE: usize = 2048;
 
@@ -102,6 +98,28 @@ pub(crate) fn recover(
     options: DiskOptions,
     group: &Group,
 ) -> Result<Recovered, RecoverError> {
+    let found = recover_from(vfs, options.clone(), group, Start::AtTheMark)?;
+    let Err(error) = found.log.terms() else { return Ok(found) };
+    tracing::warn!(%error, "the index is damaged: it is compared with the whole log");
+    drop(found);
+    recover_from(vfs, options, group, Start::AtTheBegin)
+}
+
+/// Where the scan of a log starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// With what may not be durable.
+    AtTheMark,
+    /// With the first entry.
+    AtTheBegin,
+}
+
+fn recover_from(
+    vfs: &Arc<dyn Vfs>,
+    options: DiskOptions,
+    group: &Group,
+    start: Start,
+) -> Result<Recovered, RecoverError> {
     let directory = options.directory.clone();
     vfs.create_directory(&directory)?;
     // A process that was killed may have left names that are only in memory.
@@ -139,6 +157,7 @@ pub(crate) fn recover(
         mends: !group.is_one(),
         planted: group.planted.clone(),
         rotten: Vec::new(),
+        start,
         torn: match doubt {
             Some(_) => None,
             None => {
@@ -198,6 +217,7 @@ struct Recovery {
     mends: bool,
     planted: Planted,
     rotten: Vec<RottenRange>,
+    start: Start,
     /// Where a torn end is noted before it is cut off, if it is a doubt.
     torn: Option<DoubtFile>,
     doubt: Option<Doubt>,
@@ -214,39 +234,9 @@ impl Recovery {
         let tip = self.scan(start, previous)?;
         let entries = tip.last.map_or(0, |last| last.index + 1);
         self.index.truncate(entries)?;
-        // What a killed process left in the page cache only becomes durable now.
-        self.rewrite_unsynced(tip.end)?;
-        // And so does what it put back in front of the mark in place of rotten entries.
-        let from = if self.after_kill() { range.start } else { self.mark.position.min(start) };
-        self.data.flush(from..tip.end.max(range.start + 1))?;
+        self.make_durable(tip.end, (start, range.start))?;
         self.keep_mark(tip.end)?;
         Ok(tip)
-    }
-
-    /// Whether the process was killed, and the page cache still shows what it wrote.
-    fn after_kill(&self) -> bool {
-        !self.boot_id.is_empty() && self.mark.boot_id == self.boot_id && !self.mark.clean
-    }
-
-    /// Writes what lies behind the durable mark once more. A sync that failed in the life before may
-    /// have dropped it while the page cache still shows it, and the next sync would report success
-    /// without writing anything: only bytes that were written since are its concern.
-    fn rewrite_unsynced(&self, end: u64) -> io::Result<()> {
-        if !self.after_kill() {
-            return Ok(());
-        }
-        let begin = self.data.range().map_or(end, |range| range.start);
-        let mut at = self.mark.position.max(begin);
-        let mut bytes = Vec::new();
-        while at < end {
-            let file_end = self.data.base_of(at) + self.data.file_size();
-            let count = (file_end.min(end) - at).min(REWRITTEN_AT_ONCE);
-            bytes.resize(usize::try_from(count).map_err(io::Error::other)?, 0);
-            self.data.read_at(at, &mut bytes)?;
-            self.data.write_at(at, &mut [IoSlice::new(&bytes)]).map_err(|error| error.source)?;
-            at += count;
-        }
-        Ok(())
     }
 
     fn keep_mark(&mut self, end: u64) -> io::Result<()> {
@@ -268,7 +258,11 @@ impl Recovery {
         } else {
             end.saturating_sub((3 * size).max(self.options.unflushed_window + size))
         };
-        let start = if marked { start.min(self.index_reaches(begin)?) } else { start };
+        let start = match self.start {
+            Start::AtTheBegin => begin,
+            Start::AtTheMark if marked => start.min(self.index_reaches(begin)?),
+            Start::AtTheMark => start,
+        };
         let mut start = self.data.base_of(start).max(begin);
         let mut base = begin;
         while base < start {
@@ -493,3 +487,6 @@ impl UnitBuffer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

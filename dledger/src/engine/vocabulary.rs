@@ -224,7 +224,8 @@ impl Answer {
 }
 
 /// Something to be done that may wait for the disk. Jobs run one at a time, in the order polled; only
-/// a [`Job::Read`] may run beside the others and end out of order.
+/// a [`Job::Read`] and a [`Job::StoreVote`] may run beside the others and end out of order, each kind
+/// by itself in the order polled: an election waits for no flush.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     /// Sync the log.

@@ -1,8 +1,8 @@
-//! Jobs of the disks: one at a time on each machine.
+//! Jobs of the disks: one at a time on each lane of each machine.
 
 use super::{
     Happening, World,
-    slot::{JobState, Running},
+    slot::{JobState, Lane, Running},
 };
 use crate::{
     ghost::Seen,
@@ -21,16 +21,15 @@ impl<P: Process> World<P> {
         while let Some(job) = process.poll_job() {
             slot.jobs.push_back(job);
         }
-        self.begin_job(member);
+        for lane in Lane::ALL {
+            self.begin_job(member, lane);
+        }
     }
 
-    fn begin_job(&mut self, member: usize) {
+    fn begin_job(&mut self, member: usize, lane: Lane) {
         let usual = self.plan.disk_usual;
         let Some(slot) = self.slots.get_mut(member) else { return };
-        if slot.running.is_some() {
-            return;
-        }
-        let Some(job) = slot.jobs.pop_front() else { return };
+        let Some(job) = slot.next_job(lane) else { return };
         let is_flush = P::is_flush(&job);
         let tears = P::is_vote(&job) && std::mem::take(&mut slot.tears_vote);
         let hangs = slot.hangs;
@@ -49,7 +48,7 @@ impl<P: Process> World<P> {
         let state = if early { JobState::Done(process.run_job(job)) } else { JobState::Ahead(job) };
         self.jobs += 1;
         let number = self.jobs;
-        slot.running = Some(Running { state, is_flush, number });
+        slot.running.push(Running { state, is_flush, lane, number });
         let (life, clock_is_true) = (slot.life, slot.clock.is_true());
         self.schedule.plan(self.now + takes, Happening::JobEnds { member, life, job: number });
         if hangs {
@@ -66,8 +65,10 @@ impl<P: Process> World<P> {
     pub(super) fn job_ends(&mut self, member: usize, (life, job): (u64, u64)) {
         let now = self.now;
         let Some(slot) = self.slots.get_mut(member) else { return };
-        let is_running = slot.running.as_ref().is_some_and(|running| running.number == job);
-        if slot.life != life || slot.process.is_none() || !is_running {
+        let Some(place) = slot.running.iter().position(|running| running.number == job) else {
+            return;
+        };
+        if slot.life != life || slot.process.is_none() {
             return;
         }
         if slot.frozen_until > now {
@@ -75,7 +76,7 @@ impl<P: Process> World<P> {
             return;
         }
         let own = slot.own_time(now);
-        let Some(Running { state, is_flush, .. }) = slot.running.take() else { return };
+        let Running { state, is_flush, .. } = slot.running.remove(place);
         let Some(process) = &mut slot.process else { return };
         let done = match state {
             JobState::Done(done) => done,

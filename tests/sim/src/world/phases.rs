@@ -195,7 +195,7 @@ impl<P: Process> World<P> {
         (slot.hangs, slot.tears_vote) = (false, false);
         // What is frozen thaws when what was planned for it comes up.
         slot.frozen_until = slot.frozen_until.min(self.now + 1);
-        if let Some(running) = &slot.running {
+        for running in &slot.running {
             let (life, job) = (slot.life, running.number);
             self.schedule.plan(self.now + 1, Happening::JobEnds { member, life, job });
         }

@@ -32,7 +32,8 @@ pub(super) struct Slot<P: Process> {
     /// When it is to be woken, so that a later plan is not heeded.
     pub(super) wake_at: u64,
     pub(super) jobs: VecDeque<P::Job>,
-    pub(super) running: Option<Running<P>>,
+    /// At most one on each lane.
+    pub(super) running: Vec<Running<P>>,
     /// How its last life ended.
     pub(super) ended: Ended,
     /// A start is planned.
@@ -62,8 +63,25 @@ pub(super) struct Running<P: Process> {
     /// Not done yet, or done and not told.
     pub(super) state: JobState<P>,
     pub(super) is_flush: bool,
+    pub(super) lane: Lane,
     /// Its number.
     pub(super) number: u64,
+}
+
+/// Jobs of one lane run one at a time, in the order polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Terms and votes, which wait for nothing else.
+    Votes,
+    Log,
+}
+
+impl Lane {
+    pub(super) const ALL: [Self; 2] = [Self::Log, Self::Votes];
+
+    pub(super) fn of<P: Process>(job: &P::Job) -> Self {
+        if P::is_vote(job) { Self::Votes } else { Self::Log }
+    }
 }
 
 /// Whether a job has had its effect.
@@ -85,7 +103,7 @@ impl<P: Process> Slot<P> {
             frozen_until: 0,
             wake_at: u64::MAX,
             jobs: VecDeque::new(),
-            running: None,
+            running: Vec::new(),
             ended: Ended::Never,
             starting: true,
             copy: None,
@@ -102,6 +120,15 @@ impl<P: Process> Slot<P> {
 
     pub(super) fn standing(&self) -> Option<Standing> {
         self.process.as_ref().map(Process::standing)
+    }
+
+    /// The next job of a lane on which none runs.
+    pub(super) fn next_job(&mut self, lane: Lane) -> Option<P::Job> {
+        if self.running.iter().any(|running| running.lane == lane) {
+            return None;
+        }
+        let next = self.jobs.iter().position(|job| Lane::of::<P>(job) == lane)?;
+        self.jobs.remove(next)
     }
 
     pub(super) fn own_time(&self, now: u64) -> Millis {

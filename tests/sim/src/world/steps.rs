@@ -208,7 +208,7 @@ impl<P: Process> World<P> {
     fn observe_disk_errors(&mut self, member: usize) {
         let Some(slot) = self.slots.get_mut(member) else { return };
         // What went wrong in a job is told to the process at its end.
-        if slot.running.is_some() {
+        if !slot.running.is_empty() {
             return;
         }
         let failures = slot.disk.failures();
@@ -415,15 +415,16 @@ impl<P: Process> World<P> {
     pub(super) fn crash(&mut self, member: usize, ended: Ended) {
         let Some(slot) = self.slots.get_mut(member) else { return };
         let was_running = slot.process.is_some();
-        if let (Some(process), Some(running), Ended::PowerCut) =
-            (&slot.process, slot.running.take(), ended)
-            && let JobState::Ahead(job) = running.state
-            && !slot.disk.is_dark()
-            && self.machines.chance(500)
-        {
-            // Power goes in the midst of what the disk does.
-            slot.disk.inject(Fault::TornCall, &mut self.machines);
-            drop(process.run_job(job));
+        for running in slot.running.drain(..) {
+            if let (Some(process), Ended::PowerCut) = (&slot.process, ended)
+                && let JobState::Ahead(job) = running.state
+                && !slot.disk.is_dark()
+                && self.machines.chance(500)
+            {
+                // Power goes in the midst of what the disk does.
+                slot.disk.inject(Fault::TornCall, &mut self.machines);
+                drop(process.run_job(job));
+            }
         }
         slot.disk = match ended {
             Ended::PowerCut => slot.disk.after_power_cut(&mut self.machines),
@@ -438,7 +439,6 @@ impl<P: Process> World<P> {
         };
         slot.process = None;
         slot.jobs.clear();
-        slot.running = None;
         slot.standing = None;
         slot.ended = ended;
         slot.wake_at = u64::MAX;
