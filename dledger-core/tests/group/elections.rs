@@ -546,6 +546,30 @@ fn a_member_does_not_stand_before_all_that_it_took_is_written() {
     group.assert_equal_logs();
 }
 
+/// a vote that takes long to store, and a disk that comes to hang meanwhile.
+#[test]
+fn a_round_is_not_won_by_a_member_whose_disk_fails_meanwhile() {
+    let mut group = Group::new(3);
+    group.elect_first();
+    group.run(1000);
+    for id in ["n1", "n2"] {
+        group.member(id).held.insert(Held::Votes);
+    }
+    group.kill("n0");
+    group.run(3000);
+    for id in ["n1", "n2"] {
+        group.give(id, Input::Disk { healthy: false });
+    }
+    group.hush();
+    for id in ["n1", "n2"] {
+        group.release(id);
+    }
+    group.run(10_000);
+    assert!(!group.said.iter().any(|line| line.contains("LEADER")), "{}", group.history());
+    group.give("n2", Input::Disk { healthy: true });
+    assert_eq!(group.elect(), "n2");
+}
+
 /// Known fault 7: no lead for a broken disk.
 #[test]
 fn a_leader_whose_disk_fails_steps_down_and_stays_down() {

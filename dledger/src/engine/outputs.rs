@@ -62,8 +62,11 @@ impl<T> Engine<T> {
         }
     }
 
-    /// Nothing is written until the job has ended.
+    /// Nothing is written until the job has ended. A leader only appends.
     fn cut(&mut self, job: Job) {
+        if self.status.role == Role::Leader {
+            return self.fail(format!("a leader was to cut its log: {job:?}"));
+        }
         self.cutting = true;
         self.accepts.0.clear();
         self.jobs.push_back(job);
