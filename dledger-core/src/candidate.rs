@@ -85,7 +85,8 @@ impl Node {
     pub(crate) fn begin_round(&mut self, transfer: bool) {
         let next_term = self.rounds.last_result == ParseResult::WaitToVoteNext
             || !matches!(&self.vote, Vote::None) && self.vote != Vote::For(self.self_id());
-        if !next_term || transfer || self.config.members.len() == 1 {
+        let asks = !(self.peers.java_dialect() && planted!(self.config, P31));
+        if !next_term || transfer || self.config.members.len() == 1 || !asks {
             let purpose = if transfer { Purpose::TakeOver } else { Purpose::Lead };
             return self.begin_vote(next_term, purpose);
         }

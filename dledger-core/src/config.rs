@@ -262,6 +262,10 @@ mod planting {
         P26,
         /// A leader with a hung disk goes on.
         P30,
+        /// Beside Java members the term is raised without asking.
+        P31,
+        /// A Java leader is told of an entry that is not durable that it is equal.
+        P32,
     }
 
     /// Which faults are on.

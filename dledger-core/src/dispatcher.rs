@@ -246,7 +246,7 @@ impl EntryDispatcher {
             return self.send_again(*front, view);
         }
         let written = view.ledger.written();
-        let limit = if view.java { JAVA_PUSH_BYTES } else { view.config.push_bytes };
+        let limit = view.config.push_bytes.min(if view.java { JAVA_PUSH_BYTES } else { u64::MAX });
         let has_more = written.is_some_and(|written| self.next <= written);
         let window = view.config.window_bytes;
         // Not for crumbs: it waits until a push of some size fits.

@@ -154,15 +154,28 @@ impl Node {
     }
 
     fn compare_push(&mut self, from: NodeId, call: CallId, id: EntryId, same: Option<bool>) {
+        let kind = PushName::Compare;
         let code = if self.cutting.is_some() {
             PushCode::PushRequestIsFull
         } else if self.holds(id, same) {
             self.follow.note_matched(id.index);
+            if self.peers.is_java(&from) && !planted!(self.config, P32) {
+                // Java takes this answer for an acknowledgement, too, as it has no marks to look at.
+                let (first, count, last) = (id.index, 0, id.index);
+                return self.answer_when_kept(Unanswered {
+                    to: from,
+                    call,
+                    kind,
+                    first,
+                    count,
+                    last,
+                });
+            }
             PushCode::Success
         } else {
             PushCode::InconsistentState
         };
-        self.answer(from, call, (code, PushName::Compare), Some((id.index, 0)));
+        self.answer(from, call, (code, kind), Some((id.index, 0)));
     }
 
     /// Whether this log has the entry. What retention removed was committed, and so the leader's.

@@ -23,8 +23,8 @@ pub(crate) struct Seeds {
     /// The first.
     #[arg(long)]
     from: u64,
-    /// What runs: the real engine on a simulated disk, alone or under queues of messages, or the bare
-    /// consensus core.
+    /// What runs: the real engine on a simulated disk, alone, under queues of messages, or under these
+    /// and tables; or the bare consensus core, alone or beside members that are taken for Java's.
     #[arg(long, default_value = "engine")]
     kind: Kind,
     /// Threads, each with whole seeds.
@@ -39,8 +39,12 @@ enum Kind {
     Engine,
     /// The engine under the queue tails of the store.
     Messages,
+    /// The same with the journal of tables.
+    Journal,
     /// The core.
     Bare,
+    /// The core beside members that are taken for Java's.
+    Java,
 }
 
 impl Kind {
@@ -48,7 +52,9 @@ impl Kind {
         match self {
             Self::Engine => "engine",
             Self::Messages => "messages",
+            Self::Journal => "journal",
             Self::Bare => "bare",
+            Self::Java => "java",
         }
     }
 }

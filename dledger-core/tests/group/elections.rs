@@ -367,7 +367,7 @@ fn a_candidate_that_nobody_answers_asks_again_in_the_same_term() {
 /// refuses a larger term with a shorter log without going to it, and its leader goes on with the other
 /// member: who raised its term would refuse that leader for ever.
 #[test]
-fn a_member_that_comes_back_behind_a_java_leader_keeps_its_term() {
+pub(crate) fn a_member_that_comes_back_behind_a_java_leader_keeps_its_term() {
     use VoteAnswer::{RejectAlreadyHasLeader, RejectSmallLedgerEndIndex};
     for answer in [RejectSmallLedgerEndIndex, RejectAlreadyHasLeader] {
         let mut group = Group::of(&vec![(4, runs(&[(4, 3)])); 3], |_| {});

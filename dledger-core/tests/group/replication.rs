@@ -563,6 +563,43 @@ fn entries_of_a_java_leader_are_taken_after_a_comparison() {
     );
 }
 
+/// A Java leader counts the answer to a COMPARE as an acknowledgement of all up to that entry, and has
+/// no marks to look at: under SYNC_FLUSH the answer waits until the entry is durable.
+#[test]
+pub(crate) fn an_entry_that_is_not_durable_is_not_told_to_a_java_leader_as_equal() {
+    let compare = || push(5, None, PushKind::Compare { id: id(5, 10), same: Some(true) });
+    for (kind, early) in [(PeerKind::Unknown, 1), (PeerKind::Java, 0)] {
+        let mut group = Group::of(&vec![(5, runs(&[(2, 10)])); 3], |_| {});
+        group.member("n1").held.insert(Held::Flushes);
+        group.give("n1", Input::Peer { id: name("n0"), kind });
+        let before = PushKind::Compare { id: id(2, 9), same: Some(true) };
+        says(&mut group, "n0", "n1", push(5, None, before));
+        assert_eq!(push_replies(&mut group), [(PushCode::Success, Some(9))]);
+        group.deliver(Letter {
+            from: "n0".into(),
+            to: "n1".into(),
+            call: None,
+            message: push(
+                5,
+                None,
+                PushKind::Append(Range {
+                    before: None,
+                    first: LogIndex(10),
+                    count: 1,
+                    terms: vec![(Term(5), LogIndex(10))],
+                    bytes: 100,
+                }),
+            ),
+            entries: vec![Entry { id: id(5, 10), body: 10 }],
+        });
+        says(&mut group, "n0", "n1", compare());
+        assert_eq!(push_replies(&mut group).len(), early, "{kind:?}");
+        group.release("n1");
+        let told = push_replies(&mut group);
+        assert_eq!(told, vec![(PushCode::Success, Some(10)); 2 - early], "{kind:?}");
+    }
+}
+
 /// Under SYNC_FLUSH the word of a Java member, which never waits for a flush, counts if that is said.
 #[test]
 fn acknowledgements_of_java_members_count_if_that_is_said() {

@@ -4,6 +4,7 @@
 //! as with the real engine, so that more elections and more divergent logs are met in the same time.
 
 mod disk;
+mod java;
 mod jobs;
 mod submissions;
 mod wire;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use dledger_core::{
     Append, CallId, Config, EntryId, Input, Life, Load, LogIndex, Message, Millis, Node, NodeId,
-    Output, Policy, Provisional, PushKind, Role, Term, TransferCode,
+    Output, PeerKind, Policy, Provisional, PushKind, Role, Term, TransferCode,
 };
 
 pub use self::{
@@ -26,6 +27,7 @@ use self::{
 };
 use crate::{
     ghost::{Entry, Log},
+    java::JavaMembers,
     plan::{Keeping, Plan},
     process::{Answer, Change, Incoming, Parcel, Process, Setup, Standing, StartFailure},
 };
@@ -43,6 +45,8 @@ const DISK_PATIENCE: u64 = 1200;
 #[derive(Debug)]
 pub struct Bare {
     node: Node,
+    number: usize,
+    java: JavaMembers,
     disk: MemoryDisk,
     jobs: VecDeque<Job>,
     sends: VecDeque<Parcel>,
@@ -93,11 +97,19 @@ impl Process for Bare {
         let standing = Standing { role: Role::Candidate, term: 0, opened: false, failed: false };
         let committed = state.committed.map(|index| index.0);
         let flushed = state.last;
-        let node =
+        let mut node =
             Node::new(config, state).map_err(|error| StartFailure::Other(error.to_string()))?;
+        let java = setup.plan.java;
+        let others = (0..setup.plan.members).filter(|other| java.between(setup.member, *other));
+        for other in others.filter(|other| *other != setup.member) {
+            let (id, kind) = (NodeId(Setup::id(other)), PeerKind::Java);
+            node.handle(Millis(0), Input::Peer { id, kind });
+        }
         let standing = Standing { term: node.term().0, ..standing };
         Ok(Self {
             node,
+            number: setup.member,
+            java,
             disk: disk.clone(),
             jobs: VecDeque::new(),
             sends: VecDeque::new(),
@@ -122,11 +134,11 @@ impl Process for Bare {
         match incoming {
             Incoming::Tick => self.feed(Input::Tick),
             Incoming::Message { from, call, message, entries } => {
-                self.receive(NodeId(Setup::id(from)), call, message, entries);
+                self.receive(from, call, message, entries);
             }
             Incoming::Gone { member } => {
                 let id = NodeId(Setup::id(member));
-                self.feed(Input::Peer { id, kind: dledger_core::PeerKind::Gone });
+                self.feed(Input::Peer { id, kind: PeerKind::Gone });
             }
             Incoming::Submit { token, bodies } => self.submit(token, &bodies),
             Incoming::Done(Done::Flushed(upto)) => {
@@ -326,11 +338,19 @@ impl Bare {
         None
     }
 
-    fn receive(&mut self, from: NodeId, call: u64, message: Message, entries: Bytes) {
+    fn receive(&mut self, number: usize, call: u64, message: Message, entries: Bytes) {
+        let carried = decode(entries);
+        let heard = if self.java.between(self.number, number) {
+            self.hear_java(number, call, message, &carried)
+        } else {
+            Some(message)
+        };
+        let Some(message) = heard else { return };
+        let from = NodeId(Setup::id(number));
         if let Message::Push(push) = &message
-            && let PushKind::Append(_) = &push.kind
+            && let PushKind::Append(_) | PushKind::Truncate { same: Some(_), .. } = &push.kind
         {
-            self.kept.insert((from.clone(), call), decode(entries));
+            self.kept.insert((from.clone(), call), carried);
         }
         self.feed(Input::Received { from, call: CallId(call), message });
     }
@@ -340,6 +360,10 @@ impl Bare {
         let mut entries = Bytes::new();
         let mut message = message;
         if let Message::Push(push) = &mut message {
+            if self.java.between(self.number, number) {
+                let Ok(entry) = self.entry_for_java(&push.kind) else { return };
+                entries = encode(entry.as_slice());
+            }
             match &mut push.kind {
                 PushKind::Append(range) => {
                     let kept = self.ranges.remove(to).unwrap_or_default();

@@ -34,11 +34,14 @@ pub enum Kind {
     Messages,
     /// Messages, and tables that follow from records of the log.
     Journal,
+    /// The consensus core where some members are taken for Java's.
+    Java,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Bare, Self::Engine, Self::Messages, Self::Journal];
+    pub const ALL: [Self; 5] =
+        [Self::Bare, Self::Engine, Self::Messages, Self::Journal, Self::Java];
 
     /// The word for it on a command line and in a `.seed` file.
     #[must_use]
@@ -48,6 +51,7 @@ impl Kind {
             Self::Engine => "engine",
             Self::Messages => "messages",
             Self::Journal => "journal",
+            Self::Java => "java",
         }
     }
 }
@@ -60,6 +64,7 @@ pub fn run(kind: Kind, plan: &Plan, detail: Detail) -> Outcome {
         Kind::Engine => world::run::<Member>(plan, detail),
         Kind::Messages => world::run::<Member>(&plan.clone().of_messages(), detail),
         Kind::Journal => world::run::<Member>(&plan.clone().of_journal(), detail),
+        Kind::Java => world::run::<Bare>(&plan.clone().of_java(), detail),
     }));
     ran.unwrap_or_else(|panic| {
         let text = panic

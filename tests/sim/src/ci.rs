@@ -20,11 +20,39 @@ use crate::{
 /// Seeds that run twice.
 const TWICE: u64 = 10;
 
+/// The seeds of one kind.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    kind: Kind,
+    /// How many run, if there is time.
+    seeds: u64,
+    /// With fewer the run proves too little, and fails.
+    least: u64,
+    /// Of the time that is left, in relation to the shares of the kinds that come after it.
+    share: u32,
+}
+
+const fn part(kind: Kind, seeds: u64, least: u64, share: u32) -> Part {
+    Part { kind, seeds, least, share }
+}
+
 /// Seeds of CI: always the same, from 0 on, so that a rare fault that is found by chance does not stop
 /// a change that has nothing to do with it. New seeds are the matter of `cargo xtask sim`; when those
 /// below are raised, all of them must have run before.
-const PARTS: [(Kind, u64); 4] =
-    [(Kind::Bare, 4000), (Kind::Engine, 1000), (Kind::Messages, 150), (Kind::Journal, 60)];
+const PARTS: [Part; 5] = [
+    part(Kind::Bare, 4000, 400, 35),
+    part(Kind::Engine, 1000, 100, 35),
+    part(Kind::Messages, 150, 15, 10),
+    part(Kind::Journal, 60, 6, 10),
+    part(Kind::Java, 300, 30, 10),
+];
+
+/// What the first of `parts` may take of the time that is left: what it does not need is left to the
+/// others.
+fn share(left: Duration, parts: &[Part]) -> Duration {
+    let all: u32 = parts.iter().map(|part| part.share).sum();
+    parts.first().map_or(left, |part| left * part.share / all.max(1))
+}
 
 /// Runs regressions, some seeds twice, then the seeds of CI, as many as fit into `seconds`.
 ///
@@ -42,10 +70,15 @@ pub fn run(seconds: u64, threads: usize) -> Result<(), String> {
     println!("{} regressions", regressions.len());
     failed.extend(twice());
     let mut coverage = Coverage::default();
-    for (kind, seeds) in PARTS {
-        let until = Some(begun + Duration::from_secs(seconds));
+    for (nth, Part { kind, seeds, least, .. }) in PARTS.into_iter().enumerate() {
+        let left = Duration::from_secs(seconds).saturating_sub(begun.elapsed());
+        let until = Some(Instant::now() + share(left, PARTS.get(nth..).unwrap_or_default()));
         let report = batch::run_all(Order { kind, from: 0, seeds, until, threads });
         show(kind, &report);
+        if report.seeds < least {
+            let (name, ran) = (kind.name(), report.seeds);
+            failed.push(format!("{ran} seeds of {name} in {seconds} s, {least} at least must run"));
+        }
         failed.extend(report.failures.iter().map(|(plan, violation)| {
             let (smallest, violation) = shrink::shrink(kind, plan, violation);
             format!("{} {smallest}: {violation}", kind.name())
@@ -125,8 +158,26 @@ pub fn regressions() -> Result<Vec<(String, Kind, Plan)>, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    /// A kind that takes all that it may leaves each of the others its share.
+    #[test]
+    fn every_kind_has_its_share_of_the_time() {
+        let mut left = Duration::from_secs(100);
+        let mut parts: &[Part] = &PARTS;
+        while let [part, rest @ ..] = parts {
+            let share = share(left, parts);
+            assert_eq!(share, Duration::from_secs(part.share.into()), "{part:?}");
+            left -= share;
+            parts = rest;
+        }
+        assert_eq!(share(Duration::from_secs(7), &PARTS[4..]), Duration::from_secs(7));
+        let kinds = PARTS.map(|part| part.kind);
+        assert!(Kind::ALL.iter().all(|kind| kinds.contains(kind)));
+    }
+
     #[test]
     fn every_regression_is_a_plan() {
-        super::regressions().unwrap();
+        regressions().unwrap();
     }
 }

@@ -46,6 +46,12 @@ pub enum Branch {
     QuorumHealed,
     /// A quorum was healed that could not elect by the rule and waited for the others.
     WaitsForAll,
+    /// Beside members that are taken for Java's, one asked in its own term whether to raise it.
+    Sounded,
+    /// It was told of a leader or of a longer log.
+    SoundedInVain,
+    /// A member that is taken for Java's led.
+    JavaLed,
 }
 
 /// Branches that only very few runs reach: they are counted and need not be met.
@@ -53,7 +59,7 @@ const RARE: [Branch; 1] = [Branch::WaitsForAll];
 
 impl Branch {
     /// Every branch that is counted.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Elected,
         Self::Deposed,
         Self::TwoLeaders,
@@ -73,6 +79,9 @@ impl Branch {
         Self::Transferred,
         Self::QuorumHealed,
         Self::WaitsForAll,
+        Self::Sounded,
+        Self::SoundedInVain,
+        Self::JavaLed,
     ];
 }
 

@@ -13,6 +13,7 @@ pub mod ci;
 pub mod coverage;
 pub mod ghost;
 pub mod invariants;
+pub mod java;
 pub mod member;
 pub mod model;
 pub mod network;

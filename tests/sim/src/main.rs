@@ -28,6 +28,7 @@ enum KindName {
     Engine,
     Messages,
     Journal,
+    Java,
 }
 
 impl From<KindName> for Kind {
@@ -37,6 +38,7 @@ impl From<KindName> for Kind {
             KindName::Engine => Self::Engine,
             KindName::Messages => Self::Messages,
             KindName::Journal => Self::Journal,
+            KindName::Java => Self::Java,
         }
     }
 }

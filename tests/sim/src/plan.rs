@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::random::Random;
+use crate::{java::JavaMembers, random::Random};
 
 /// A kind of fault. Each seed draws which kinds are on (a swarm): a run with few kinds reaches
 /// states that a run with all of them never does.
@@ -207,6 +207,8 @@ pub struct Plan {
     pub messages: bool,
     /// Beside messages there are tables: see [`Plan::of_journal`].
     pub journal: bool,
+    /// Members that are taken for Java's: see [`Plan::of_java`].
+    pub java: JavaMembers,
     /// Which faults of the product are switched on.
     #[cfg(feature = "planted")]
     pub planted: dledger_core::Planted,
@@ -241,6 +243,7 @@ impl Plan {
             disk_usual: random.between(1, 12),
             messages: false,
             journal: false,
+            java: JavaMembers::default(),
             #[cfg(feature = "planted")]
             planted: dledger_core::Planted::default(),
         }
@@ -290,6 +293,9 @@ impl fmt::Display for Plan {
             let names: Vec<_> = self.faults.iter().map(|fault| format!("{fault:?}")).collect();
             write!(f, " faults={}", names.join(","))?;
         }
+        if !self.java.is_empty() {
+            write!(f, " java={}", self.java)?;
+        }
         Ok(())
     }
 }
@@ -300,7 +306,11 @@ pub struct PlanError(pub String);
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: write seed=N, then members=, millis=, clients=, keeping=, faults=", self.0)
+        write!(
+            f,
+            "{}: write seed=N, then members=, millis=, clients=, keeping=, faults=, java=",
+            self.0
+        )
     }
 }
 
@@ -331,6 +341,7 @@ impl FromStr for Plan {
                 ("scenario", "Swarm") => plan.scenario = Scenario::Swarm,
                 ("scenario", "Disturbed") => plan.scenario = Scenario::Disturbed,
                 ("faults", names) => plan.faults = faults_of(names)?,
+                ("java", numbers) => plan.java = numbers.parse().map_err(PlanError)?,
                 (key, value) => return Err(PlanError(format!("{key}={value} is unknown"))),
             }
         }

@@ -43,6 +43,8 @@ const KNOWN: &[(Bug, Kind, &str)] = &[
     (Bug::P24, Kind::Journal, "seed=0"),
     (Bug::P26, Kind::Messages, "seed=17"),
     (Bug::P30, Kind::Bare, "seed=0"),
+    (Bug::P31, Kind::Java, "seed=14"),
+    (Bug::P32, Kind::Java, "seed=49"),
     (Bug::T1, Kind::Journal, "seed=3 members=3 scenario=Swarm faults=Loss,Kill"),
 ];
 
@@ -74,6 +76,8 @@ const ALL: &[(Bug, Kind)] = &[
     (Bug::P26, Kind::Messages),
     (Bug::T1, Kind::Journal),
     (Bug::P30, Kind::Bare),
+    (Bug::P31, Kind::Java),
+    (Bug::P32, Kind::Java),
 ];
 
 /// Words for the plans of a search, where what a seed draws meets the fault too seldom.

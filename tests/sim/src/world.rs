@@ -3,6 +3,7 @@
 mod clients;
 mod clock;
 mod faults;
+mod java;
 mod jobs;
 mod phases;
 mod slot;

@@ -89,6 +89,11 @@ impl MemoryDisk {
         content.durable = content.durable.max(end.min(upto + 1));
     }
 
+    /// The term that a power cut would leave.
+    pub(super) fn stored_term(&self) -> u64 {
+        self.look().term
+    }
+
     pub(super) fn store_vote(&self, term: u64, vote: &Vote) {
         let mut content = self.change();
         content.term = term;

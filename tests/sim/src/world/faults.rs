@@ -302,7 +302,11 @@ impl<P: Process> World<P> {
     }
 
     /// Whether the member may lose what it vouched for: no more than a minority lacks something.
+    /// Beside members that are taken for Java's none may: nobody would be told.
     fn may_lose(&mut self, member: usize) -> bool {
+        if !self.plan.java.is_empty() {
+            return false;
+        }
         let lacking = (0..self.plan.members)
             .filter(|other| *other != member && self.lacks_something(*other))
             .count();

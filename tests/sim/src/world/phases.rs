@@ -12,10 +12,6 @@ use crate::{
     process::{Disk, Incoming, Process},
 };
 
-/// Longest time without a leader after healing, in milliseconds: five election timeouts.
-const LEADER_MILLIS: u64 = 5 * 1200;
-/// Longest time until all logs are equal, in milliseconds.
-const EQUAL_MILLIS: u64 = 60_000;
 /// Between two comparisons of all logs, in milliseconds.
 const EQUAL_CHECK_MILLIS: u64 = 500;
 /// How long a group runs before it is disturbed.
@@ -169,7 +165,7 @@ impl<P: Process> World<P> {
         self.trace.line(self.now, format_args!("whole: {chosen:?}"));
         self.clients.healed_from = Some(self.clients.next_number());
         (self.clients.acknowledged, self.clients.failed) = (0, 0);
-        let limit = self.now + P::LEADER_SLACK + LEADER_MILLIS;
+        let limit = self.now + P::LEADER_SLACK + self.plan.leader_millis();
         self.watch.see(&Seen::Healed { limit });
         self.quorum = Some((limit, chosen));
         self.schedule.plan(limit + 2 * CHECK, Happening::Phase(Phase::Whole));
@@ -185,7 +181,7 @@ impl<P: Process> World<P> {
         for member in 0..self.plan.members {
             self.heal_machine(member);
         }
-        self.whole_by = self.now + EQUAL_MILLIS;
+        self.whole_by = self.now + self.plan.equal_millis();
     }
 
     fn heal_machine(&mut self, member: usize) {

@@ -238,6 +238,9 @@ impl<P: Process> World<P> {
         }
         if now.leads() && !(before.leads() && now.term == before.term) {
             self.reach(Branch::Elected);
+            if self.plan.java.has(member) {
+                self.reach(Branch::JavaLed);
+            }
             if self.leaders().len() > 1 {
                 self.reach(Branch::TwoLeaders);
             }
@@ -358,6 +361,7 @@ impl<P: Process> World<P> {
 
     fn look_at_message(&mut self, member: usize, parcel: &Parcel) {
         let candidate = parcel.to;
+        self.look_at_sounding(member, parcel);
         match &parcel.message {
             Message::VoteReply(reply) if reply.answer == VoteAnswer::Accept && !reply.pre_vote => {
                 let term = reply.request_term.0;
@@ -368,6 +372,7 @@ impl<P: Process> World<P> {
             }
             Message::VoteReply(reply)
                 if !reply.pre_vote
+                    && !self.plan.java.has(member)
                     && matches!(
                         reply.answer,
                         VoteAnswer::RejectExpiredLedgerTerm | VoteAnswer::RejectSmallLedgerEndIndex

@@ -1,0 +1,150 @@
+//! Groups in which some members are taken for Java's.
+//!
+//! All run our core. Of one that is taken for Java's the others are told so, and it is told so of all
+//! others: Java's rules and timings hold then, mail to it and from it carries what Java's form
+//! carries, and where it meets a rule of Java's that ours differ from it follows Java's
+//! (`crate::bare::java`).
+
+use std::{fmt, str::FromStr};
+
+use crate::{
+    plan::{Fault, Faults, Plan, Scenario},
+    random::Random,
+};
+
+/// Which members are taken for Java's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JavaMembers(u8);
+
+impl JavaMembers {
+    /// Some, but not all, of `members`.
+    #[must_use]
+    pub fn draw(seed: u64, members: usize) -> Self {
+        let mask = 1 + Random::stream(seed, MEMBERS).below((1 << members) - 2);
+        Self(u8::try_from(mask).unwrap_or(1))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether this member is one.
+    #[must_use]
+    pub fn has(self, member: usize) -> bool {
+        u8::try_from(member).is_ok_and(|member| member < 8 && self.0 & (1 << member) != 0)
+    }
+
+    /// Whether these two speak in Java's form.
+    #[must_use]
+    pub fn between(self, one: usize, other: usize) -> bool {
+        self.has(one) || self.has(other)
+    }
+
+    fn numbers(self) -> impl Iterator<Item = usize> {
+        (0..8).filter(move |member| self.has(*member))
+    }
+}
+
+impl fmt::Display for JavaMembers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> = self.numbers().map(|member| member.to_string()).collect();
+        f.write_str(&numbers.join(","))
+    }
+}
+
+impl FromStr for JavaMembers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut members = Self::default();
+        for number in text.split(',') {
+            let member: u32 =
+                number.parse().map_err(|error| format!("java={text}: {number}: {error}"))?;
+            members.0 |= 1u8
+                .checked_shl(member)
+                .ok_or_else(|| format!("java={text}: no group has a member {member}"))?;
+        }
+        Ok(members)
+    }
+}
+
+impl Plan {
+    /// The same with members that are taken for Java's: those that the plan names, else those that its
+    /// seed draws.
+    ///
+    /// Left out is what is promised only for groups without them. That one member cannot disturb the
+    /// others is not asked, and no member loses what it acknowledged, as Java's form does not carry
+    /// that it may have.
+    #[must_use]
+    pub fn of_java(self) -> Self {
+        let java = if self.java.is_empty() {
+            JavaMembers::draw(self.seed, self.members)
+        } else {
+            self.java
+        };
+        let mut random = Random::stream(self.seed, FAULTS);
+        let faults = if self.scenario == Scenario::Disturbed {
+            Fault::ALL.into_iter().filter(|_| random.chance(200)).collect()
+        } else {
+            self.faults
+        };
+        Self {
+            java,
+            faults: LOSSES.into_iter().fold(faults, Faults::without),
+            scenario: Scenario::Swarm,
+            millis: self.millis * SLOWER,
+            fault_gap: self.fault_gap * 2,
+            client_gap: self.client_gap * SLOWER,
+            ..self
+        }
+    }
+
+    /// How long a group may be without a leader once a majority is whole, in milliseconds: five
+    /// election timeouts.
+    #[must_use]
+    pub fn leader_millis(&self) -> u64 {
+        if self.java.is_empty() { 5 * 1200 } else { 5 * 6700 }
+    }
+
+    /// How long it may take until all logs are equal once all are whole, in milliseconds.
+    #[must_use]
+    pub fn equal_millis(&self) -> u64 {
+        if self.java.is_empty() { 60_000 } else { 60_000 * SLOWER }
+    }
+}
+
+/// Streams of draws that no other part of a plan uses.
+const MEMBERS: u64 = 6;
+const FAULTS: u64 = 7;
+
+/// How many times as long a run takes, as Java's timings are so much longer.
+const SLOWER: u64 = 3;
+
+/// Faults by which a member loses what it acknowledged.
+const LOSSES: [Fault; 4] = [Fault::Wipe, Fault::Rollback, Fault::SyncError, Fault::Rot];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_are_javas_and_not_all() {
+        for seed in 0..200 {
+            let plan = Plan::draw(seed).of_java();
+            let count = (0..plan.members).filter(|member| plan.java.has(*member)).count();
+            assert!((1..plan.members).contains(&count), "{plan}");
+            assert_eq!(plan.java.to_string().parse(), Ok(plan.java));
+        }
+        assert!("0,x".parse::<JavaMembers>().unwrap_err().contains("java=0,x: x:"));
+        assert!("9".parse::<JavaMembers>().unwrap_err().contains("no group has a member 9"));
+    }
+
+    #[test]
+    fn the_members_that_a_plan_names_stay() {
+        let plan: Plan = "seed=4 java=0,2".parse().unwrap();
+        assert_eq!(plan.to_string(), "seed=4 java=0,2");
+        assert_eq!(plan.of_java().java.to_string(), "0,2");
+    }
+}
