@@ -212,7 +212,7 @@ impl Node {
             Purpose::Lead | Purpose::TakeOver | Purpose::PreVote => round.is_won(group),
         };
         if !passed {
-            if round.is_complete(group) {
+            if round.is_complete(group) || round.is_nearly_won(group) {
                 self.conclude();
             }
             return;

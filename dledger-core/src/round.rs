@@ -155,10 +155,23 @@ impl Round {
         )
     }
 
+    /// Whether a majority is in this term or goes to it now, so that it is to be asked again at once (Java:
+    /// REVOTE_IMMEDIATELY). A Java member votes for itself within a second: who waits for the others until
+    /// then, one of which may be away, never gets its vote.
+    pub(crate) fn is_nearly_won(&self, group: Electorate) -> bool {
+        let not_ready = self.count(|ballot| ballot.answer == VoteAnswer::RejectTermNotReady);
+        not_ready > 0 && group.is_quorum(self.accepted() + not_ready)
+    }
+
     /// Whether a majority would go to the next term with this node, and nobody told of a leader.
     pub(crate) fn is_clear(&self, group: Electorate) -> bool {
         let free = self.count(|ballot| {
-            matches!(ballot.answer, VoteAnswer::Accept | VoteAnswer::RejectAlreadyVoted)
+            matches!(
+                ballot.answer,
+                VoteAnswer::Accept
+                    | VoteAnswer::RejectAlreadyVoted
+                    | VoteAnswer::RejectTermNotReady
+            )
         });
         let led = self.count(|ballot| ballot.answer == VoteAnswer::RejectAlreadyHasLeader);
         led == 0 && group.is_quorum(free)

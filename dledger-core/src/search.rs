@@ -14,6 +14,10 @@ pub(crate) struct Search {
     high: Option<LogIndex>,
     probe: Option<LogIndex>,
     step: u64,
+    /// The leader's end when the search began.
+    last: Option<LogIndex>,
+    /// Nothing differed yet: it is an end alone that bounds the search.
+    agrees: bool,
 }
 
 /// What a search came to.
@@ -32,7 +36,7 @@ impl Search {
     pub(crate) fn new(ledger: &Ledger, end: Option<LogIndex>) -> Self {
         let last = ledger.last_index();
         let high = if end.is_some() { last.min(end) } else { last };
-        let mut search = Self { low: None, high, probe: None, step: 1 };
+        let mut search = Self { low: None, high, probe: None, step: 1, last, agrees: true };
         search.probe = search.high.filter(|high| *high >= ledger.first());
         search
     }
@@ -53,6 +57,12 @@ impl Search {
     /// Takes the answer to the probe. `end` is the follower's.
     pub(crate) fn answered(&mut self, equal: bool, end: Option<LogIndex>, first: LogIndex) {
         let Some(probe) = self.probe.take() else { return };
+        self.agrees &= equal;
+        if self.agrees {
+            // The end by which it began may have grown by what was on its way then. A Java follower
+            // would cut that off without a word, though it has acknowledged it.
+            self.high = self.last;
+        }
         self.high = self.high.min(end);
         if equal {
             self.low = Some(probe);
@@ -66,6 +76,7 @@ impl Search {
         };
         self.probe = match self.low {
             Some(low) if low >= high => None,
+            Some(_) if self.agrees => Some(high),
             // The upper half, so that the distance shrinks in any case.
             Some(low) => Some(LogIndex(low.0 + (high.0 - low.0).div_ceil(2))),
             None => {
@@ -120,6 +131,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The follower took more since it told its end.
+    #[test]
+    fn an_end_that_has_grown_is_asked_for() {
+        let ledger = Ledger::recovered(&State {
+            last: Some(EntryId { term: Term(1), index: LogIndex(9) }),
+            ..State::default()
+        })
+        .unwrap();
+        let mut search = Search::new(&ledger, Some(LogIndex(5)));
+        assert_eq!(search.found(), Found::Probe(LogIndex(5)));
+        search.answered(true, Some(LogIndex(7)), LogIndex(0));
+        assert_eq!(search.found(), Found::Probe(LogIndex(7)));
+        let mut differs = search.clone();
+        search.answered(true, Some(LogIndex(7)), LogIndex(0));
+        assert_eq!(search.found(), Found::Match(LogIndex(7)));
+        differs.answered(false, Some(LogIndex(7)), LogIndex(0));
+        assert_eq!(differs.found(), Found::Probe(LogIndex(6)));
     }
 
     #[test]

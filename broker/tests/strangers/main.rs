@@ -14,4 +14,3 @@ mod fields;
 mod names;
 mod peers;
 mod rig;
-mod unrecorded;

@@ -403,6 +403,32 @@ fn beside_java_members_a_majority_without_a_leader_goes_to_the_next_term() {
     assert_eq!(group.node("n0").role(), Role::Leader);
 }
 
+/// A Java member goes to a larger term before it votes, and votes for itself within a second. While the
+/// third member is away it must be asked again before that: else both go from term to term for ever.
+#[test]
+fn a_java_member_that_goes_to_the_term_first_is_asked_again_at_once() {
+    let mut group = Group::of(&vec![(4, runs(&[(4, 3)])); 3], |_| {});
+    for id in ["n1", "n2"] {
+        group.give("n0", Input::Peer { id: name(id), kind: PeerKind::Java });
+        group.down.insert(id.into());
+    }
+    group.run(3500);
+    let not_ready = |term, told| {
+        let answer = VoteAnswer::RejectTermNotReady;
+        Message::VoteReply(VoteReply { term: Term(told), ..answers(term, answer) })
+    };
+    says(&mut group, "n1", "n0", not_ready(4, 3));
+    assert_eq!(group.node("n0").term(), Term(5), "it has neither a leader nor a longer log");
+    group.wire.clear();
+    says(&mut group, "n1", "n0", not_ready(5, 4));
+    group.now += 20;
+    group.tick("n0");
+    let asked: Vec<Message> = group.wire.drain(..).map(|letter| letter.message).collect();
+    assert_eq!(asked, vec![Message::Vote(asks(5, Some((4, 2)))); 2]);
+    says(&mut group, "n1", "n0", Message::VoteReply(answers(5, VoteAnswer::Accept)));
+    assert_eq!(group.node("n0").role(), Role::Leader);
+}
+
 /// Known fault 13: a vote never waits for data, nor for a cut.
 #[test]
 fn votes_are_answered_while_the_disk_does_not_flush() {

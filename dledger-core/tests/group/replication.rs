@@ -622,6 +622,50 @@ fn acknowledgements_of_java_members_count_if_that_is_said() {
     }
 }
 
+/// A Java follower took an entry after it had told a shorter end. TRUNCATE behind that end would cut off
+/// what it has acknowledged, as Java asks nothing: the leader looks at the new end first.
+#[test]
+fn what_a_java_follower_took_meanwhile_is_not_cut() {
+    let mut group = Group::new(3);
+    group.elect_first();
+    group.cut_off("n1");
+    group.cut_off("n2");
+    group.give("n0", Input::Peer { id: name("n2"), kind: PeerKind::Java });
+    group.propose("n0", 2);
+    let life = group.members["n2"].config.life;
+    let reply = |(kind, code), first: u64, end: u64| PushReply {
+        kind,
+        code,
+        known: Some(life),
+        end: Some(LogIndex(end)),
+        written: None,
+        flushed: None,
+        ..appended(1, first, 0)
+    };
+    let mut pushed = |reply: PushReply| -> Vec<PushName> {
+        group.wire.clear();
+        says(&mut group, "n2", "n0", Message::PushReply(reply));
+        let to_it = group.wire.iter().filter(|letter| letter.to == "n2");
+        let kinds = to_it.filter_map(|letter| match &letter.message {
+            Message::Push(push) => Some(push.kind.name()),
+            _ => None,
+        });
+        kinds.collect()
+    };
+    let (same, differs) = (PushCode::Success, PushCode::InconsistentState);
+    let (append, compare) = (PushName::Append, PushName::Compare);
+    assert_eq!(
+        pushed(reply((append, differs), 1, 0)),
+        [compare],
+        "it is another one: from the end"
+    );
+    assert_eq!(pushed(reply((compare, differs), 2, 0)), [compare]);
+    assert_eq!(pushed(reply((compare, same), 0, 0)), [append]);
+    assert_eq!(pushed(reply((append, differs), 1, 0)), [compare], "at the end that it told");
+    assert_eq!(pushed(reply((compare, same), 0, 2)), [compare], "at the one that it has now");
+    assert_eq!(pushed(reply((compare, same), 2, 2)), [PushName::Commit]);
+}
+
 /// a read sees all that was committed before it, and a deposed leader answers none.
 #[test]
 fn a_read_waits_until_a_majority_confirms_the_leader() {

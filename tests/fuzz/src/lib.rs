@@ -12,7 +12,6 @@ mod config;
 mod frame;
 mod header;
 mod input;
-mod live;
 mod log;
 mod member;
 mod properties;

@@ -3,8 +3,10 @@
 //! It does what [`dledger_core`] asks of an engine, in the simplest way. Runs are many times as fast
 //! as with the real engine, so that more elections and more divergent logs are met in the same time.
 
+mod core;
 mod disk;
 mod java;
+mod java_node;
 mod jobs;
 mod submissions;
 mod wire;
@@ -14,16 +16,18 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use dledger_core::{
     Append, CallId, Config, EntryId, Input, Life, Load, LogIndex, Message, Millis, Node, NodeId,
-    Output, PeerKind, Policy, Provisional, PushKind, Role, Term, TransferCode,
+    Output, PeerKind, Policy, Provisional, PushKind, Role, State, Term, TransferCode,
 };
 
+use self::{
+    core::Core,
+    java_node::JavaNode,
+    submissions::{Submission, Submissions},
+    wire::{WIRE, decode, encode},
+};
 pub use self::{
     disk::MemoryDisk,
     jobs::{Done, Job},
-};
-use self::{
-    submissions::{Submission, Submissions},
-    wire::{WIRE, decode, encode},
 };
 use crate::{
     ghost::{Entry, Log},
@@ -44,7 +48,7 @@ const DISK_PATIENCE: u64 = 1200;
 /// A process of the bare core.
 #[derive(Debug)]
 pub struct Bare {
-    node: Node,
+    node: Core,
     number: usize,
     java: JavaMembers,
     disk: MemoryDisk,
@@ -97,14 +101,8 @@ impl Process for Bare {
         let standing = Standing { role: Role::Candidate, term: 0, opened: false, failed: false };
         let committed = state.committed.map(|index| index.0);
         let flushed = state.last;
-        let mut node =
-            Node::new(config, state).map_err(|error| StartFailure::Other(error.to_string()))?;
         let java = setup.plan.java;
-        let others = (0..setup.plan.members).filter(|other| java.between(setup.member, *other));
-        for other in others.filter(|other| *other != setup.member) {
-            let (id, kind) = (NodeId(Setup::id(other)), PeerKind::Java);
-            node.handle(Millis(0), Input::Peer { id, kind });
-        }
+        let node = core_of(config, state, setup)?;
         let standing = Standing { term: node.term().0, ..standing };
         Ok(Self {
             node,
@@ -275,6 +273,24 @@ impl Process for Bare {
     }
 
     fn close(&mut self) {}
+}
+
+/// What decides in this member, told who is Java's.
+fn core_of(config: Config, state: State, setup: &Setup) -> Result<Core, StartFailure> {
+    let (java, number) = (setup.plan.java, setup.member);
+    let others = (0..setup.plan.members).filter(|other| *other != number);
+    if java.models(number) {
+        let others = others.map(|other| NodeId(Setup::id(other))).collect();
+        let node = JavaNode::new(config.self_id, others, config.seed, &state);
+        return Ok(Core::Java(Box::new(node)));
+    }
+    let mut node =
+        Node::new(config, state).map_err(|error| StartFailure::Other(error.to_string()))?;
+    for other in others.filter(|other| java.between(number, *other)) {
+        let (id, kind) = (NodeId(Setup::id(other)), PeerKind::Java);
+        node.handle(Millis(0), Input::Peer { id, kind });
+    }
+    Ok(Core::Ours(Box::new(node)))
 }
 
 impl Bare {

@@ -22,7 +22,10 @@ pub(crate) use self::{
     stability::STUCK_MILLIS,
 };
 
-use crate::ghost::{Ghost, Seen};
+use crate::{
+    ghost::{Ghost, Seen},
+    java::JavaMembers,
+};
 
 /// One property.
 pub trait Invariant: fmt::Debug {
@@ -53,9 +56,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All properties of the log. R-17 is about changes of membership, which do not exist.
+/// All properties of the log, where these members are taken for Java's. R-17 is about changes of
+/// membership, which do not exist.
 #[must_use]
-pub fn all() -> Vec<Box<dyn Invariant>> {
+pub fn all(java: JavaMembers) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::<election::OneLeader>::default(),
         Box::<terms::VoteOnce>::default(),
@@ -68,7 +72,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::<commit::CommittedStays>::default(),
         Box::<commit::CommitGrows>::default(),
         Box::<commit::LeaderCommitsFirst>::default(),
-        Box::<commit::OwnTermOnly>::default(),
+        Box::new(commit::OwnTermOnly { java }),
         Box::<truncation::NothingCommittedIsCut>::default(),
         Box::<truncation::NothingCutComesBack>::default(),
         Box::<durability::KeptBeforeSaid>::default(),

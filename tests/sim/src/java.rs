@@ -1,9 +1,9 @@
 //! Groups in which some members are taken for Java's.
 //!
-//! All run our core. Of one that is taken for Java's the others are told so, and it is told so of all
-//! others: Java's rules and timings hold then, mail to it and from it carries what Java's form
-//! carries, and where it meets a rule of Java's that ours differ from it follows Java's
-//! (`crate::bare::java`).
+//! Of one that is taken for Java's the others are told so, and it is told so of all others: Java's
+//! rules and timings hold then, and mail to it and from it carries what Java's form carries. It runs
+//! our core, with Java's manners at two rules (`crate::bare::java`), or a model of Java's
+//! (`crate::bare::java_node`).
 
 use std::{fmt, str::FromStr};
 
@@ -14,26 +14,43 @@ use crate::{
 
 /// Which members are taken for Java's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct JavaMembers(u8);
+pub struct JavaMembers {
+    mask: u8,
+    /// They run a model of Java's, and not our core.
+    modelled: bool,
+}
 
 impl JavaMembers {
     /// Some, but not all, of `members`.
     #[must_use]
     pub fn draw(seed: u64, members: usize) -> Self {
-        let mask = 1 + Random::stream(seed, MEMBERS).below((1 << members) - 2);
-        Self(u8::try_from(mask).unwrap_or(1))
+        let mut random = Random::stream(seed, MEMBERS);
+        let mask = u8::try_from(1 + random.below((1 << members) - 2)).unwrap_or(1);
+        Self { mask, modelled: random.chance(500) }
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(self) -> bool {
-        self.0 == 0
+        self.mask == 0
     }
 
     /// Whether this member is one.
     #[must_use]
     pub fn has(self, member: usize) -> bool {
-        u8::try_from(member).is_ok_and(|member| member < 8 && self.0 & (1 << member) != 0)
+        u8::try_from(member).is_ok_and(|member| member < 8 && self.mask & (1 << member) != 0)
+    }
+
+    /// Whether this member runs a model of Java's.
+    #[must_use]
+    pub fn models(self, member: usize) -> bool {
+        self.modelled && self.has(member)
+    }
+
+    /// Whether this member is taken for Java's and runs our core.
+    #[must_use]
+    pub fn stands_in(self, member: usize) -> bool {
+        !self.modelled && self.has(member)
     }
 
     /// Whether these two speak in Java's form.
@@ -50,7 +67,8 @@ impl JavaMembers {
 impl fmt::Display for JavaMembers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> = self.numbers().map(|member| member.to_string()).collect();
-        f.write_str(&numbers.join(","))
+        f.write_str(&numbers.join(","))?;
+        f.write_str(if self.modelled { MODEL } else { "" })
     }
 }
 
@@ -58,11 +76,12 @@ impl FromStr for JavaMembers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut members = Self::default();
-        for number in text.split(',') {
+        let numbers = text.strip_suffix(MODEL);
+        let mut members = Self { mask: 0, modelled: numbers.is_some() };
+        for number in numbers.unwrap_or(text).split(',') {
             let member: u32 =
                 number.parse().map_err(|error| format!("java={text}: {number}: {error}"))?;
-            members.0 |= 1u8
+            members.mask |= 1u8
                 .checked_shl(member)
                 .ok_or_else(|| format!("java={text}: no group has a member {member}"))?;
         }
@@ -90,9 +109,15 @@ impl Plan {
         } else {
             self.faults
         };
+        let faults = LOSSES.into_iter().fold(faults, Faults::without);
+        let faults = if java.modelled {
+            NOT_OF_JAVA.into_iter().fold(faults, Faults::without)
+        } else {
+            faults
+        };
         Self {
             java,
-            faults: LOSSES.into_iter().fold(faults, Faults::without),
+            faults,
             scenario: Scenario::Swarm,
             millis: self.millis * SLOWER,
             fault_gap: self.fault_gap * 2,
@@ -125,6 +150,14 @@ const SLOWER: u64 = 3;
 /// Faults by which a member loses what it acknowledged.
 const LOSSES: [Fault; 4] = [Fault::Wipe, Fault::Rollback, Fault::SyncError, Fault::Rot];
 
+/// What Java does not bear. A TRUNCATE that comes again, which a connection keeps away, cuts what was
+/// acknowledged since. Where the leader's log begins behind the last common entry, a Java follower
+/// keeps its own entries before that.
+const NOT_OF_JAVA: [Fault; 3] = [Fault::Duplicates, Fault::Reorder, Fault::Trim];
+
+/// Stands behind the numbers of members that run a model.
+const MODEL: &str = ":model";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +170,7 @@ mod tests {
             assert!((1..plan.members).contains(&count), "{plan}");
             assert_eq!(plan.java.to_string().parse(), Ok(plan.java));
         }
+        assert!("0,1:model".parse().is_ok_and(|java: JavaMembers| java.models(1)));
         assert!("0,x".parse::<JavaMembers>().unwrap_err().contains("java=0,x: x:"));
         assert!("9".parse::<JavaMembers>().unwrap_err().contains("no group has a member 9"));
     }

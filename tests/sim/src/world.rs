@@ -152,7 +152,7 @@ impl<P: Process> World<P> {
             slots: (0..plan.members).map(|_| Slot::new(&plan)).collect(),
             network: Network::new(plan.members, stream(2)),
             clients: Clients::default(),
-            watch: Watch::new(plan.members),
+            watch: Watch::new(&plan),
             coverage: Coverage::default(),
             trace: Trace::new(detail),
             faults: stream(3),

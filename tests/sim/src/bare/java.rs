@@ -20,7 +20,7 @@ impl Bare {
         carried: &[Entry],
     ) -> Option<Message> {
         let heard = as_heard(message, carried, &self.disk);
-        if !self.java.has(self.number) {
+        if !self.java.stands_in(self.number) {
             return Some(heard);
         }
         match &heard {

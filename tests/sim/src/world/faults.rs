@@ -161,6 +161,9 @@ impl<P: Process> World<P> {
     /// What only the page cache holds counts in a group that does not flush first: then a power cut
     /// may take what a member vouched for.
     fn cut_power(&mut self, member: usize) -> bool {
+        if self.plan.java.models(member) {
+            return self.end(member, Ended::Killed);
+        }
         if self.plan.keeping == Keeping::Flushed {
             return self.end(member, Ended::PowerCut);
         }
@@ -168,11 +171,11 @@ impl<P: Process> World<P> {
     }
 
     fn blackout(&mut self) -> bool {
-        let ended = match self.plan.keeping {
-            Keeping::Flushed => Ended::PowerCut,
-            Keeping::Written => Ended::Killed,
-        };
         for member in 0..self.plan.members {
+            let ended = match self.plan.keeping {
+                Keeping::Flushed if !self.plan.java.models(member) => Ended::PowerCut,
+                Keeping::Flushed | Keeping::Written => Ended::Killed,
+            };
             self.end(member, ended);
         }
         true

@@ -54,7 +54,7 @@ impl<P: Process> World<P> {
         if hangs {
             self.fault(Fault::Hang);
         }
-        if is_flush && takes > STUCK_MILLIS && clock_is_true {
+        if is_flush && takes > STUCK_MILLIS && clock_is_true && !self.plan.java.models(member) {
             self.watch.see(&Seen::Stuck { member, since: self.now });
         }
         if early && !self.died_in_the_dark(member) {

@@ -324,8 +324,10 @@ impl<P: Process> World<P> {
         let Some(slot) = self.slots.get_mut(member) else { return };
         let Some(known) = self.watch.ghost.member(member) else { return };
         let kept = match self.plan.keeping {
-            Keeping::Flushed => slot.disk.durable(&known.log, slot.kept),
-            Keeping::Written => known.log.last_index(),
+            Keeping::Flushed if !self.plan.java.models(member) => {
+                slot.disk.durable(&known.log, slot.kept)
+            }
+            Keeping::Flushed | Keeping::Written => known.log.last_index(),
         };
         if kept != slot.kept {
             slot.kept = kept;
@@ -383,6 +385,7 @@ impl<P: Process> World<P> {
             }
             Message::PushReply(reply) if reply.code == PushCode::Success => {
                 let mark = match self.plan.keeping {
+                    _ if self.plan.java.models(member) => reply.first,
                     Keeping::Flushed => reply.flushed,
                     Keeping::Written => reply.written,
                 };

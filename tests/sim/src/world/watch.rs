@@ -3,6 +3,7 @@
 use crate::{
     ghost::{Ghost, Seen},
     invariants::{self, Invariant, Violation},
+    plan::Plan,
 };
 
 /// Shows everything to every checker and keeps the first violation.
@@ -15,8 +16,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(members: usize) -> Self {
-        Self { ghost: Ghost::new(members), checkers: invariants::all(), violation: None, now: 0 }
+    pub(super) fn new(plan: &Plan) -> Self {
+        let (ghost, checkers) = (Ghost::new(plan.members), invariants::all(plan.java));
+        Self { ghost, checkers, violation: None, now: 0 }
     }
 
     pub(super) fn see(&mut self, seen: &Seen) {
