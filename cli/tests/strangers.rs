@@ -10,6 +10,8 @@
     reason = "these are parts of tests, which start processes; clippy knows only functions marked as tests"
 )]
 
+#[path = "strangers/peer_port.rs"]
+mod peer_port;
 mod process;
 
 use std::{
@@ -201,37 +203,65 @@ fn s_22_the_page_listens_on_loopback_unless_told_otherwise_and_tells_no_message(
 
 #[test]
 fn s_23_random_bytes_at_each_port_end_their_connection_and_nothing_else() {
+    random_bytes(300, Duration::ZERO);
+}
+
+#[test]
+#[ignore = "takes a minute: cargo xtask ci --long --only strangers runs it"]
+fn s_23_random_bytes_for_a_minute_end_nothing_in_the_long_run() {
+    random_bytes(300, Duration::from_secs(60));
+}
+
+/// So many rounds at each port, and on for so long.
+fn random_bytes(rounds: usize, time: Duration) {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::standalone(folder.path());
-    let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
-    for round in 0..300 {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let begun = Instant::now();
+    let mut round = 0;
+    while round < rounds || begun.elapsed() < time {
         for name in ["broker", "namesrv", "http"] {
-            let bytes: Vec<u8> = (0..512)
-                .map(|_| {
-                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    seed.to_be_bytes()[0]
-                })
-                .collect();
-            let mut stream = peer(&server.address(name));
             // Half of them begin as a frame, or as a hello of TLS.
             let begin: &[u8] = match round % 4 {
                 0 => &[0, 0, 0, 64, 0, 0, 0, 32],
                 1 => &[0x16, 3, 1, 0, 200],
                 _ => &[],
             };
-            drop(stream.write_all(begin).and_then(|()| stream.write_all(&bytes)));
-            drop(stream.shutdown(std::net::Shutdown::Write));
-            let mut answer = Vec::new();
-            drop(stream.read_to_end(&mut answer));
+            let answer = answer_to(&server.address(name), &[begin, &random.bytes(512)].concat());
             assert!(answer.len() < 2000, "{name}: {} bytes", answer.len());
         }
+        round += 1;
     }
+    println!("{round} rounds");
     works(&server, "after");
     assert!(server.get("/livez").contains("ok"));
     assert!(!server.errors().contains("panicked"), "{}", server.errors());
     let lines = server.errors().lines().count();
-    assert!(lines < 600, "{lines} lines of the log for 900 connections");
+    assert!(lines < 600.max(2 * round), "{lines} lines of the log for {} connections", 3 * round);
     server.stop();
+}
+
+/// A linear congruence (Knuth's MMIX), of which the upper bytes are used.
+struct Random(u64);
+
+impl Random {
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut byte = || {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            self.0.to_be_bytes()[0]
+        };
+        (0..count).map(|_| byte()).collect()
+    }
+}
+
+/// What comes back for these bytes until the other side closes; it may do so before it has all.
+fn answer_to(address: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = peer(address);
+    drop(stream.write_all(bytes));
+    drop(stream.shutdown(std::net::Shutdown::Write));
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer));
+    answer
 }
 
 /// Makes a folder that nobody else may look into open for all, down to it.

@@ -7,7 +7,10 @@
 
 mod process;
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use process::{Server, ledgermq};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -135,6 +138,31 @@ fn s_09_a_printed_configuration_has_no_password() {
         assert!(succeeded, "{errors}");
         assert!(printed.contains("tls.server.keyPassword=******"), "{printed}");
         assert!(!printed.contains(PLANTED) && !errors.contains(PLANTED), "{command}");
+    }
+}
+
+/// Told with the next step; a key that only its owner can read is nothing to tell of.
+#[test]
+fn s_09_a_private_key_that_others_can_read_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = certificates(&folder.path().join("tls"));
+    let keys = [
+        ("tls.server.mode", "permissive"),
+        ("tls.server.certPath", files.certificate.as_str()),
+        ("tls.server.keyPath", &files.key),
+    ];
+    let arguments = with_keys(Server::standalone_arguments(folder.path()), &keys);
+    for (mode, told) in [(0o644, true), (0o640, true), (0o600, false), (0o400, false)] {
+        std::fs::set_permissions(&files.key, PermissionsExt::from_mode(mode)).unwrap();
+        let mut server = Server::start(folder.path(), &arguments);
+        server.stop();
+        let errors = server.errors();
+        let line = errors.lines().find(|line| line.contains("other users can read"));
+        assert_eq!(line.is_some(), told, "mode {mode:o}: {errors}");
+        if let Some(line) = line {
+            let whole = ["chmod 600", &files.key, &format!("{mode:o}"), "tls.server.keyPath"];
+            assert!(whole.iter().all(|part| line.contains(part)), "{line}");
+        }
     }
 }
 

@@ -1,49 +1,92 @@
-//! Appends three entries to a log of one node, reads them back and watches role and commit.
+//! A log as a library: appends a body and a batch, reads them by index and as a range, watches role
+//! and commit, and tells what is known of the group. One node here; with more members in
+//! `Options::peers` and `Log::start_with` all else stays as it is.
 //!
 //! `cargo run -p dledger --example append -- /path/to/folder`
 
-use std::{path::PathBuf, sync::Arc, sync::mpsc, time::Duration};
+use std::{error::Error, path::Path, path::PathBuf, time::Duration};
 
-use bytes::{BufMut, BytesMut};
-use dledger::{AnyBodies, Completed, Dledger, ENTRY_HEADER, Entries, Options, Sink};
+use dledger::{Entry, Log, Options};
 
-/// Passes outcomes on to the main thread.
-struct Outcomes(mpsc::Sender<Completed<&'static str>>);
+/// Bytes of bodies that one read of a range gives, more or less.
+const RANGE: usize = 1 << 20;
+/// How long a majority is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Sink<&'static str> for Outcomes {
-    fn completed(&self, group: Vec<Completed<&'static str>>) {
-        for completed in group {
-            // The receiver is gone when the program ends.
-            self.0.send(completed).ok();
-        }
+/// Does it all in `folder`, and tells each step.
+async fn run(folder: &Path, mut tell: impl FnMut(String)) -> Result<(), Box<dyn Error>> {
+    let options = Options { file_size: 1 << 20, ..Options::one_node(folder.join("dledger-n0")) };
+    let log = Log::open(options)?;
+    // Watches have the present value and wake on every change; any number of tasks may have one.
+    let (mut status, mut committed) = (log.status(), log.committed());
+    log.start()?;
+    let known = status.wait_for(|status| status.opened).await?.clone();
+    tell(format!("{} in term {}", known.role, known.term));
+
+    // An append is answered once a majority keeps it, a batch as a whole and without gaps.
+    let one = log.append(b"one").await?;
+    let batch = log.append_batch(&[b"two", b"three"]).await?;
+    tell(format!("appended {}", shown(std::iter::once(&one).chain(&batch))));
+    let last = batch.last().ok_or("a batch without entries")?.index;
+    let count = *committed.wait_for(|count| *count > last).await?;
+    tell(format!("{count} entries are committed"));
+
+    // Reads give what is committed and nothing else. They may wait for the disk.
+    let read = log.get(one.index)?;
+    tell(format!("get {}", shown([&read])));
+    // How far to read to see all that is committed now, confirmed by a majority.
+    let upto = log.read_index(PATIENCE).await?;
+    let mut next = log.metadata().first.unwrap_or(0);
+    while next < upto {
+        let entries = log.entries(next, RANGE)?;
+        // The first entry of each term is the leader's own.
+        tell(format!("range {}", shown(entries.iter().filter(|entry| !Log::is_opening(entry)))));
+        next = entries.last().ok_or("retention took them meanwhile")?.index + 1;
     }
+    let known = log.metadata();
+    let leader = known.leader.as_deref().unwrap_or("nobody");
+    tell(format!("{} of {} is {}, {leader} leads", known.self_id, known.group, known.role));
+    Ok(log.shutdown()?)
+}
+
+fn shown<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
+    let shown = |entry: &Entry| {
+        let body = String::from_utf8_lossy(&entry.body);
+        format!("{}/{} {body}", entry.term, entry.index)
+    };
+    entries.into_iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 #[expect(clippy::print_stdout, reason = "an example tells what it does")]
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
-    let options = Options::one_node(folder.join("dledger-n0"));
-    let (sender, outcomes) = mpsc::channel();
-    let log = Dledger::open(&options, Arc::new(Outcomes(sender)))?;
-    log.start(AnyBodies)?;
-    let status = log.status().wait_for(|status| status.opened).await?.clone();
-    println!("{} in term {}, log [{:?}]", status.role, status.term, log.bounds());
+    run(&folder, |line| println!("{line}")).await
+}
 
-    for text in ["one", "two", "three"] {
-        let mut buffer = BytesMut::zeroed(ENTRY_HEADER);
-        buffer.put_slice(text.as_bytes());
-        let lengths = vec![u32::try_from(text.len())?];
-        log.submit(Entries { buffer, lengths, token: text }).map_err(|refused| refused.cause)?;
-    }
-    for _ in 0..3 {
-        let completed = outcomes.recv_timeout(Duration::from_secs(30))?;
-        for (position, body) in completed.result?.entries() {
-            let read = log.read(position, u32::try_from(body.len())?)?;
-            println!("{}: committed at {position}, reads {read:?}", completed.token);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_does_what_it_says_and_goes_on_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut runs = Vec::new();
+        for _ in 0..2 {
+            let mut lines = Vec::new();
+            run(folder.path(), |line| lines.push(line)).await.unwrap();
+            runs.push(lines);
         }
+        let first = [
+            "LEADER in term 1",
+            "appended 1/1 one, 1/2 two, 1/3 three",
+            "4 entries are committed",
+            "get 1/1 one",
+            "range 1/1 one, 1/2 two, 1/3 three",
+            "n0 of broker-a is LEADER, n0 leads",
+        ];
+        assert_eq!(runs[0], first);
+        assert_eq!(runs[1][1], "appended 2/5 one, 2/6 two, 2/7 three");
+        assert_eq!(runs[1][4], format!("{}, 2/5 one, 2/6 two, 2/7 three", first[4]));
     }
-    println!("everything: {:?}", log.read_forward(log.bounds().min, 1024 * 1024)?.entries);
-    log.shutdown()?;
-    Ok(())
 }

@@ -1,9 +1,26 @@
 //! DLedger: a replicated append-only log that keeps no state machine.
 //!
-//! [`Dledger`] is such a log: open it, read it, start it with the owner's [`Hook`], append with [`Dledger::submit`], read with [`Dledger::read`], watch
-//! role and commit with [`Dledger::status`] and [`Dledger::wait_committed`]. Underneath, [`Engine`]
-//! joins the consensus core, the log on disk and the owner's [`Hook`] to one value that threads and
-//! simulators drive alike.
+//! **Begin with [`Log`]**, which takes plain bodies: [`Log::append`] and [`Log::append_batch`] are
+//! answered once they are committed, [`Log::get`] and [`Log::entries`] read what is, [`Log::status`]
+//! and [`Log::committed`] watch role and commit, [`Log::metadata`] says who is who. All of them are
+//! in `examples/append.rs`; `examples/kv` is a server on it.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let log = dledger::Log::open(dledger::Options::one_node("data/dledger-n0".into()))?;
+//! log.start()?;
+//! log.status().wait_for(|status| status.opened).await?;
+//! let entry = log.append(b"a body").await?;
+//! assert_eq!(log.get(entry.index)?.body, "a body");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Dledger`] below it is for an owner who changes bodies in place and takes outcomes in groups, as a
+//! broker does: open it, start it with the owner's [`Hook`], append with [`Dledger::submit`], read
+//! with [`Dledger::read`], watch role and commit with [`Dledger::status`] and
+//! [`Dledger::wait_committed`]. Underneath, [`Engine`] joins the consensus core, the log on disk and
+//! the owner's [`Hook`] to one value that threads and simulators drive alike.
 //!
 //! ```text
 //! submit -> inbox -> driver: positions, Hook::stamp, headers, one write -> hot ring, page cache

@@ -87,6 +87,18 @@ const LONGER_SEQUENCES: &[&str] = &[
     "four_operations",
 ];
 
+/// Strangers that take minutes: a million names, random bytes for a minute.
+const LONG_STRANGERS: &[&str] = &[
+    "test",
+    "--workspace",
+    "--test",
+    "strangers",
+    "--",
+    "--ignored",
+    "--nocapture",
+    "in_the_long_run",
+];
+
 /// All stages in the order in which they run: what is quick to fail comes first.
 const STAGES: &[Stage] = &[
     stage("fmt", 10, Work::Cargo(&["fmt", "--all", "--check"])),
@@ -122,6 +134,7 @@ const STAGES: &[Stage] = &[
     long("kv-long", 420, Work::Interop("kv", "thirty_rounds")),
     long("small-memory", 900, Work::Interop("small_memory", "long")),
     long("fuzz", 1_500, Work::Fuzz),
+    long("strangers", 900, Work::Cargo(LONG_STRANGERS)),
     stage("dledger", 70, Work::Interop("dledger", "acknowledged")),
     stage("dledger-java", 200, Work::Interop("dledger", "java")),
     long("java-pop", 120, Work::Interop("clients", "java_pop")),

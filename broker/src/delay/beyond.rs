@@ -78,7 +78,7 @@ mod tests {
     const HOUR: u64 = 3_600_000;
 
     fn message(due: u64, offset: u64) -> Waiting {
-        Waiting { due, offset, end: 10 }
+        Waiting { due, offset, end: if offset < 10 { 10 } else { 20 } }
     }
 
     #[test]

@@ -97,7 +97,8 @@ fn log(broker: &Arc<Broker>, texts: &mut Texts) {
     put(texts, "commitLogMaxOffset", store.max_physical());
     put(texts, "dispatchBehindBytes", store.dispatch_behind_bytes());
     put(texts, "dispatchMaxBuffer", 0);
-    let earliest = store.earliest_store_time().map_or(-1, u64::cast_signed);
+    // mqadmin shows the time since then in hours: what is empty has an age of 0, not of 55 years.
+    let earliest = store.earliest_store_time().map_or_else(now_millis, u64::cast_signed);
     put(texts, "earliestMessageTimeStamp", earliest);
     // Appends wait in a queue here, and hold no lock on the page cache.
     put(texts, "pageCacheLockTimeMills", 0);

@@ -62,14 +62,14 @@ const SLOW: usize = 500;
 /// Sends whose slowest hundredth is looked at.
 const SENDS: usize = 400;
 
-/// Another client's slowest sends take about as long as without the 500 that trickle. The machine
-/// may have other work, so that one round of five has to show it.
+/// Another client's slowest sends take at most twice as long as without the 500 that trickle. The
+/// machine may have other work, so that one round of ten has to show it.
 #[tokio::test(flavor = "multi_thread")]
 async fn s_15_frames_that_trickle_do_not_make_others_wait() {
     let rig = Rig::alone("").await;
     rig.others_are_served().await;
     let mut rounds = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..10 {
         let quiet = slowest_hundredth(&rig).await;
         let mut trickles = Vec::new();
         for _ in 0..SLOW {
@@ -81,7 +81,7 @@ async fn s_15_frames_that_trickle_do_not_make_others_wait() {
             trickle.abort();
         }
         rounds.push((quiet, beside));
-        if beside < quiet * 3 {
+        if beside <= quiet * 2 {
             return rig.end().await;
         }
     }

@@ -7,7 +7,10 @@ use protocol::{
     message::sys_flag::{TRANSACTION_COMMIT, TRANSACTION_ROLLBACK},
 };
 
-use crate::rig::{Rig, recorded};
+use crate::{
+    rig::{Rig, recorded},
+    unrecorded::{body_mutations, unrecorded},
+};
 
 /// Pulls that wait would only slow the test down; `peers.rs` has some.
 fn without_waiting(mut request: Command) -> Command {
@@ -46,8 +49,8 @@ fn hostile_values() -> Vec<String> {
     values
 }
 
-/// The request with each of its fields missing, then with each hostile value.
-fn mutations(request: &Command) -> Vec<Command> {
+/// The request with each of its fields missing, then with each of these values.
+fn mutations(request: &Command, values: &[String]) -> Vec<Command> {
     let Some(fields) = &request.ext_fields else { return Vec::new() };
     let mut all = Vec::new();
     for (name, _) in fields.iter() {
@@ -55,9 +58,9 @@ fn mutations(request: &Command) -> Vec<Command> {
         let rest: ExtFields =
             others().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let with = |fields: ExtFields| Command { ext_fields: Some(fields), ..request.clone() };
-        for value in hostile_values() {
+        for value in values {
             let mut fields = rest.clone();
-            fields.insert(name, value);
+            fields.insert(name, value.clone());
             all.push(with(fields));
         }
         all.push(with(rest));
@@ -135,8 +138,21 @@ fn is_clear(request: &Command, answer: &Command) {
 #[tokio::test(flavor = "multi_thread")]
 async fn s_23_every_field_of_every_recorded_request_may_be_wrong() {
     let rig = Rig::new("").await;
+    let values = hostile_values();
     for request in recorded() {
-        all_are_clear(&rig, mutations(&without_waiting(request))).await;
+        all_are_clear(&rig, mutations(&without_waiting(request), &values)).await;
+        rig.others_are_served().await;
+    }
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s_23_every_field_of_every_request_that_was_not_recorded_may_be_wrong() {
+    let rig = Rig::new("").await;
+    let values = hostile_values();
+    for request in unrecorded() {
+        all_are_clear(&rig, mutations(&request, &values)).await;
+        all_are_clear(&rig, body_mutations(&request)).await;
         rig.others_are_served().await;
     }
     rig.end().await;
@@ -150,7 +166,7 @@ async fn s_23_every_code_takes_any_body_with_and_without_its_fields() {
         for (code, _) in request::ALL {
             requests.push(Command::request(*code).with_body(body.clone()));
         }
-        for request in recorded() {
+        for request in recorded().into_iter().chain(unrecorded()) {
             requests.push(without_waiting(request).with_body(body.clone()));
         }
     }

@@ -14,3 +14,4 @@ mod fields;
 mod names;
 mod peers;
 mod rig;
+mod unrecorded;

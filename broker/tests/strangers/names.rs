@@ -12,10 +12,9 @@ use protocol::{
 
 use crate::rig::{Rig, memory, pull_header, send_header, v2};
 
-/// Unknown names that one test asks for, four requests each; `LEDGERMQ_NAMES` says another number.
-fn names() -> usize {
-    std::env::var("LEDGERMQ_NAMES").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)
-}
+/// Unknown names that one test asks for, four requests each; a long run asks for a million.
+const NAMES: usize = 20_000;
+const MANY_NAMES: usize = 1_000_000;
 
 /// What they may cost, in bytes: ten times what they do, which is what buffers take.
 const BUDGET: usize = 24 << 20;
@@ -32,6 +31,17 @@ async fn topics(rig: &Rig) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s_21_topics_that_do_not_exist_leave_nothing_behind() {
+    unknown_names(NAMES).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes: cargo xtask ci --long --only strangers runs it"]
+async fn s_21_a_million_unknown_names_leave_nothing_behind_in_the_long_run() {
+    unknown_names(MANY_NAMES).await;
+}
+
+/// Asks for so many topics and groups that nobody made.
+async fn unknown_names(names: usize) {
     let rig = Rig::alone("").await;
     rig.others_are_served().await;
     let (before, tables) = (memory(), topics(&rig).await);
@@ -40,7 +50,7 @@ async fn s_21_topics_that_do_not_exist_leave_nothing_behind() {
             request.with_field(name, value.as_str())
         })
     };
-    for first in (0..names()).step_by(1000) {
+    for first in (0..names).step_by(1000) {
         let mut requests = Vec::with_capacity(4000);
         for number in first..first + 1000 {
             let name = name(number);

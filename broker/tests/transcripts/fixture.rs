@@ -117,6 +117,28 @@ impl Fixture {
         }
     }
 
+    /// The messages of a topic that a key finds, once there are some: the index follows the queues.
+    /// `unique` tells whether it is the key that the client made.
+    pub(crate) async fn found(&self, topic: &str, key: &str, unique: bool) -> Vec<MessageRecord> {
+        let query = Command::request(request::QUERY_MESSAGE)
+            .with_field("topic", topic)
+            .with_field("key", key)
+            .with_field("maxNum", "32")
+            .with_field("beginTimestamp", "0")
+            .with_field("endTimestamp", i64::MAX.to_string())
+            .with_field("_UNIQUE_KEY_QUERY", unique.to_string());
+        let begun = std::time::Instant::now();
+        loop {
+            let answer = self.ask(query.clone()).await;
+            let found = records(&answer);
+            if !found.is_empty() {
+                return found;
+            }
+            assert!(begun.elapsed() < LIMIT, "{key}: {answer:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// A heartbeat of a push consumer that filters one topic by an expression.
     pub(crate) async fn heartbeat_by_expression(
         &self,

@@ -79,7 +79,11 @@ async fn a_batch_is_stored_as_its_messages() {
         assert_eq!(record.flag, n as i32);
         let (_, physical) = parse_offset_message_id(&ids[n]).expect("an id");
         assert_eq!(record.physical_offset, physical);
-        assert_eq!(properties::find(&record.properties, "KEYS"), Some(format!("k{n}").as_str()));
+        let key = format!("k{n}");
+        assert_eq!(properties::find(&record.properties, "KEYS"), Some(key.as_str()));
+        let found: Vec<_> =
+            fixture.found("T", &key, false).await.into_iter().map(|one| one.body).collect();
+        assert_eq!(found, [format!("body-{n}")], "by {key}");
     }
 }
 

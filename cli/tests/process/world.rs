@@ -20,7 +20,7 @@ pub(crate) type Route = BTreeMap<i64, String>;
 
 /// A port that is free, with the fast port two below it, and is given once. The system gives those of
 /// this range to no connection, so that it is free still where a member comes back to it.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
     for _ in 0..1000 {

@@ -95,19 +95,28 @@ fn records(corpus: &Corpus, golden: &Path) -> Result<(), Failed> {
     )
 }
 
-/// Recorded bodies of members, and entries of a data file.
+/// Bodies of members that are at least to be there, of both sides.
+const BODIES: usize = 15;
+
+/// Recorded bodies of members, some of them as one conversation, and entries of a data file.
 fn members(corpus: &Corpus, golden: &Path) -> Result<(), Failed> {
     let text = fs::read_to_string(golden.join("dledger-rpc-frames.jsonl"))?;
-    let mut seen = 0;
+    let mut bodies: Vec<String> = Vec::new();
     for line in text.lines() {
         let frame: Value = serde_json::from_str(line)?;
-        let body = frame["body"].as_str().unwrap_or_default();
-        if body.is_empty() || body.len() > 600 || seen >= 24 {
-            continue;
+        let body = frame["body_text"].as_str().ok_or("a frame without a body")?;
+        if body.len() <= 1_300 {
+            bodies.push(body.to_owned());
         }
-        seen += 1;
-        corpus.write("member", &format!("json-{seen}"), body.as_bytes())?;
     }
+    if bodies.len() < BODIES {
+        return Err(format!("{} bodies of members, {BODIES} expected", bodies.len()).into());
+    }
+    for (nth, body) in bodies.iter().enumerate() {
+        corpus.write("member", &format!("json-{}", nth + 1), body.as_bytes())?;
+    }
+    bodies.retain(|body| body.len() < 400);
+    corpus.write("member", "conversation", bodies.join("\n").as_bytes())?;
     let data = fs::read(golden.join("dledger-data-file0-head.bin"))?;
     let length = u32::from_be_bytes(data.get(4..8).ok_or("a short file")?.try_into()?) as usize;
     let entry = data.get(..length).ok_or("a short entry")?;

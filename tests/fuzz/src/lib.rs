@@ -12,6 +12,7 @@ mod config;
 mod frame;
 mod header;
 mod input;
+mod live;
 mod log;
 mod member;
 mod properties;

@@ -1,9 +1,12 @@
 //! F7: requests and answers of the members of a group. What is read of the binary form is written
-//! so that it is read back; entries that came with it are whole and numbered without a gap.
+//! so that it is read back; entries that came with it are whole and numbered without a gap. What can
+//! be read is then said to a live member, line by line, which must keep its promises.
 
 use bytes::{Bytes, BytesMut};
 use dledger::wire::{binary, body, entry, json, message, request as codes};
 use protocol::{Command, frame};
+
+use crate::live::Live;
 
 /// The bytes are a frame of a member, the body of each request and answer, and entries.
 pub(crate) fn run(data: &[u8]) {
@@ -27,6 +30,28 @@ pub(crate) fn run(data: &[u8]) {
         assert_eq!(written.len(), rest.len());
     }
     entries_of(entry::describe(&rest).ok().map(|range| range.count), Some(&rest));
+    for begin in Live::beginnings() {
+        tell(begin, &rest);
+    }
+}
+
+/// Says each line to a live member as every request and answer that it can be read as.
+fn tell(mut live: Live, data: &Bytes) {
+    for line in data.split(|byte| *byte == b'\n').take(LINES) {
+        let line = data.slice_ref(line);
+        for code in CODES {
+            let Ok(read) = message::decode_request(&Command::request(code).with_body(line.clone()))
+            else {
+                continue;
+            };
+            let answer = message::decode_reply(&read.message, read.form, &line);
+            live.hears(&read.ids.from, read.message, read.entries.as_ref());
+            if let Ok(answer) = answer {
+                live.hears(&read.ids.from, answer.message, answer.entries.as_ref());
+            }
+        }
+    }
+    live.goes_on();
 }
 
 fn request(command: &Command) {
@@ -65,6 +90,9 @@ fn entries_of(count: Option<u64>, entries: Option<&Bytes>) {
     assert_eq!(split.len() as u64, count);
     assert!(split.windows(2).all(|pair| pair[0].index + 1 == pair[1].index));
 }
+
+/// More would only take time.
+const LINES: usize = 64;
 
 const CODES: [i32; 7] = [
     codes::VOTE,

@@ -222,7 +222,9 @@ pub fn section(records: &Records) -> String {
             Some(_) => "no",
             None => "not measured",
         };
-        let reached = reached.map_or_else(|| "-".to_owned(), |reached| format!("{reached:.2}"));
+        let star = if row.is_some_and(|row| row.busy) { " \\*" } else { "" };
+        let reached =
+            reached.map_or_else(|| "-".to_owned(), |reached| format!("{reached:.2}{star}"));
         write_to(
             &mut text,
             format_args!(

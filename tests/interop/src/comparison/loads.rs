@@ -7,6 +7,9 @@ pub enum Generator {
     Native(&'static str),
     /// `java/Load.java`, on the official Java client, with these words.
     Java(&'static str),
+    /// `ledgermq bench` with the first words sends, and with the second ones reads meanwhile what
+    /// comes: the figures are the reader's.
+    Live(&'static str, &'static str),
 }
 
 /// A load. Those of one part run on one broker, one after the other, so that they build on each
@@ -46,6 +49,10 @@ const fn java(name: &'static str, words: &'static str, quick: bool) -> Load {
     Load { name, generator: Generator::Java(words), quick }
 }
 
+const fn live(name: &'static str, writer: &'static str, reader: &'static str, quick: bool) -> Load {
+    Load { name, generator: Generator::Live(writer, reader), quick }
+}
+
 /// Both durabilities.
 const BOTH: &[&str] = &["ASYNC_FLUSH", "SYNC_FLUSH"];
 
@@ -55,6 +62,8 @@ pub const WINDOW_1000: &str = "send 1 KiB, window 1,000";
 pub const LARGE: &str = "send 16 KiB, window 1,000";
 /// The load that the goal of latency is about.
 pub const STEADY: &str = "end to end, 1 KiB, 1,000 a second";
+/// The load that has a reader beside the writer.
+pub const LIVE: &str = "read live while they are sent, 1 KiB, window 1,000";
 /// The load that the goal of pop consumption is about.
 pub const POP: &str = "pop and acknowledge, 32 workers";
 /// The loads that the goal of many topics is about.
@@ -101,6 +110,12 @@ pub const PARTS: &[Part] = &[
                 "send 1 KiB, batches of 32, 4 senders",
                 "produce --topic b1 --style batch --batch 32 --senders 4 --body 1024",
                 false,
+            ),
+            live(
+                LIVE,
+                "produce --topic l1 --queues 8 --style async --window 1000 --body 1024",
+                "consume --topic l1 --live",
+                true,
             ),
             native(STEADY, "e2e --topic e1 --rate 1000 --body 1024", true),
         ],
@@ -183,7 +198,7 @@ mod tests {
         }
         assert!(part("pop").unwrap().loads.iter().any(|load| load.name == POP));
         let core = part("core").unwrap();
-        for goal in [WINDOW_1000, LARGE, STEADY] {
+        for goal in [WINDOW_1000, LARGE, LIVE, STEADY] {
             assert!(core.loads.iter().any(|load| load.name == goal && load.quick), "{goal}");
         }
     }

@@ -6,10 +6,11 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use super::{loads::Generator, record::Record};
@@ -40,6 +41,9 @@ pub fn name(product: Product) -> &'static str {
         Product::Ours => "ledgermq",
     }
 }
+
+/// Seconds that a writer sends before and after those in which is read what comes.
+const BESIDE: u32 = 2;
 
 /// How loads are measured.
 #[derive(Debug, Clone)]
@@ -205,6 +209,7 @@ impl Session {
                 (command, words)
             }
             Generator::Java(words) => (java_generator()?, words),
+            Generator::Live(writer, reader) => return self.live(writer, reader),
         };
         command.args(words.split_whitespace()).args(["--namesrv", &self.name_server.address()]);
         if !words.starts_with("consume") {
@@ -212,6 +217,27 @@ impl Session {
             command.args(["--duration", &format!("{}s", self.settings.seconds)]);
         }
         run(&mut command)
+    }
+
+    /// Sends, and reads what comes for a part of that time; what the reader measured, with how many
+    /// messages were sent in all and how long that took each.
+    fn live(&self, writer: &str, reader: &str) -> Result<Value> {
+        let (warmup, seconds) = (self.settings.warmup, self.settings.seconds);
+        // The reader looks for the topic's queues first.
+        self.bench(&format!("{writer} --messages 1 --warmup 0"))?;
+        let longer = seconds + 2 * BESIDE;
+        let writer = format!("{writer} --warmup {warmup}s --duration {longer}s");
+        let (sent, read) = thread::scope(|scope| {
+            let writing = scope.spawn(|| self.bench(&writer));
+            thread::sleep(Duration::from_secs(u64::from(warmup + BESIDE)));
+            let read = self.bench(&format!("{reader} --duration {seconds}s"));
+            (writing.join(), read)
+        });
+        let sent = sent.map_err(|_panicked| anyhow!("the writer of a live load panicked"))??;
+        let mut line = read?;
+        line["messagesInAll"] = sent["messagesInAll"].clone();
+        line["sendLatencyMs"] = json!([sent["latencyMs"]]);
+        Ok(line)
     }
 
     /// Runs `ledgermq bench` with these words and nothing more, and gives what it measured.
