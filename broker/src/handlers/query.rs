@@ -16,7 +16,11 @@ use protocol::{
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
-    handlers::offsets::queue_number,
+    filter::{Found, is_tags},
+    handlers::{
+        offsets::queue_number,
+        pull::filter::{PullFilter, TagFilter},
+    },
     topics::is_journal,
 };
 
@@ -77,7 +81,7 @@ pub(crate) fn message_at(broker: &Broker, physical: i64) -> Option<Bytes> {
 }
 
 /// Code 321. Units of a consume queue, and whether the subscription of the group, where it names one,
-/// lets them through.
+/// lets them through: of an expression, whether it lets their messages through.
 pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let header: QueryConsumeQueueRequest = call.header()?;
     let queue = queue_number(header.queue_id)?;
@@ -91,18 +95,23 @@ pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
     }
     let group = header.consumer_group.as_deref().filter(|group| !group.is_empty());
     let subscription = group.and_then(|group| broker.consumers.subscription(group, &header.topic));
-    let filter_data = match (group, &subscription) {
+    let subscription = group.zip(subscription.as_deref());
+    let filter = subscription.map(|(group, data)| filter_of(broker, group, data)).transpose()?;
+    let filter_data = match (group, subscription) {
         (Some(group), None) => Some(format!("{group}@{} is not online!", header.topic)),
-        _ => None,
+        (_, Some((group, data))) => filter_data(group, data),
+        (None, _) => None,
     };
     let from = u64::try_from(header.index).unwrap_or(0).max(min);
-    let count = usize::try_from(header.count).unwrap_or(0).min(MAX_UNITS);
+    let reads = filter.as_ref().is_some_and(PullFilter::looks_inside);
+    let most = if reads { MAX_MESSAGES } else { MAX_UNITS };
+    let count = usize::try_from(header.count).unwrap_or(0).min(most);
     let units = broker.store.units(&header.topic, queue, from, count);
     let data = |unit: &store::Unit| ConsumeQueueData {
         physic_offset: unit.physical.cast_signed(),
         physic_size: i32::try_from(unit.size).unwrap_or(i32::MAX),
         tags_code: unit.tags_code,
-        eval: subscription.as_ref().is_some_and(|wanted| lets_through(wanted, unit.tags_code)),
+        eval: filter.as_ref().is_some_and(|filter| lets_through(broker, filter, unit)),
         ..ConsumeQueueData::default()
     };
     let body = QueryConsumeQueueResponseBody {
@@ -110,13 +119,47 @@ pub(crate) fn units(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reje
         min_queue_index: min.cast_signed(),
         max_queue_index: max.cast_signed(),
         filter_data,
-        subscription_data: subscription.as_deref().cloned(),
+        subscription_data: subscription.map(|(_, data)| data.clone()),
     };
     Reply::body(call, body.encode())
 }
 
-/// Whether a subscription lets a message with this tag hash through; one without tags lets all.
-fn lets_through(subscription: &SubscriptionData, tags_code: i64) -> bool {
-    let codes = &subscription.code_set;
-    codes.is_empty() || i32::try_from(tags_code).is_ok_and(|code| codes.contains(&code))
+/// What the subscription of a group lets through.
+fn filter_of(
+    broker: &Broker,
+    group: &str,
+    data: &SubscriptionData,
+) -> Result<PullFilter, Rejection> {
+    if is_tags(Some(&data.expression_type)) {
+        return Ok(PullFilter::Tags(TagFilter::of_subscription(data)));
+    }
+    let expression = (&*data.expression_type, &*data.sub_string, data.sub_version);
+    match broker.filters.find((group, &data.topic), expression) {
+        Found::Filter(compiled) => Ok(PullFilter::of_expression(compiled)),
+        Found::Outdated(error) | Found::Missing(error) => {
+            let remark = format!("the expression of group {group} cannot be read: {error}");
+            Err(Rejection::new(response::SUBSCRIPTION_PARSE_FAILED, remark))
+        }
+    }
+}
+
+/// What is told of an expression (`ConsumerFilterData.java`); nothing of tags, which are in the subscription.
+fn filter_data(group: &str, data: &SubscriptionData) -> Option<String> {
+    let told = serde_json::json!({
+        "clientVersion": data.sub_version,
+        "consumerGroup": group,
+        "dead": false,
+        "deadTime": 0,
+        "expression": data.sub_string,
+        "expressionType": data.expression_type,
+        "topic": data.topic,
+    });
+    (!is_tags(Some(&data.expression_type))).then(|| format!("{told:#}"))
+}
+
+fn lets_through(broker: &Broker, filter: &PullFilter, unit: &store::Unit) -> bool {
+    filter.tags().lets_through(unit.tags_code)
+        && filter.content().is_none_or(|passes| {
+            broker.store.message_at(unit.physical).is_ok_and(|record| passes(&record))
+        })
 }

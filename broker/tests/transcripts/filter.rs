@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use protocol::{
     Command,
+    body::QueryConsumeQueueResponseBody,
     code::{request, response},
     header::PullMessageRequest,
 };
@@ -89,6 +90,43 @@ async fn expressions_of_heartbeats_count_by_their_version() {
     refused(&fixture, &consumer(3, 0), outdated, "consumer filter data not latest").await;
     fixture.heartbeat_by_expression("G", "T", ("a < 1", 4)).await;
     assert_eq!(bodies(&fixture, &consumer(4, 0)).await, ["m0"]);
+}
+
+/// Code 321 says of each unit whether the group's filter lets its message through.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_into_a_queue_tells_what_a_filter_lets_through() {
+    let fixture = filled().await;
+    let look = async || {
+        let asked = Command::request(request::QUERY_CONSUME_QUEUE)
+            .with_field("topic", "T")
+            .with_field("queueId", "0")
+            .with_field("index", "0")
+            .with_field("count", "9")
+            .with_field("consumerGroup", "G");
+        let answer = fixture.ask(asked).await;
+        assert_eq!(answer.code, 0, "{:?}", answer.remark);
+        let body = QueryConsumeQueueResponseBody::decode(&answer.body).expect("units");
+        let passes: Vec<bool> = body.queue_data.iter().map(|unit| unit.eval).collect();
+        (passes, body.filter_data)
+    };
+    let (passes, told) = look().await;
+    assert_eq!((passes, told.as_deref()), (vec![false; 4], Some("G@T is not online!")));
+    fixture.heartbeat_by_expression("G", "T", ("a BETWEEN 1 AND 2", 1)).await;
+    let (passes, told) = look().await;
+    assert_eq!(passes, [false, true, true, false]);
+    let told = told.expect("a filter");
+    assert!(told.contains(r#""expression": "a BETWEEN 1 AND 2""#), "{told}");
+    fixture.heartbeat("H", "T", "E").await;
+    let fixture_of_tags = Command::request(request::QUERY_CONSUME_QUEUE)
+        .with_field("topic", "T")
+        .with_field("queueId", "0")
+        .with_field("index", "1")
+        .with_field("count", "2")
+        .with_field("consumerGroup", "H");
+    let answer = fixture.ask(fixture_of_tags).await;
+    let body = QueryConsumeQueueResponseBody::decode(&answer.body).expect("units");
+    let passes: Vec<bool> = body.queue_data.iter().map(|unit| unit.eval).collect();
+    assert_eq!((passes, body.filter_data), (vec![false, true], None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
