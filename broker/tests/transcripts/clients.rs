@@ -8,12 +8,12 @@ use std::{
 
 use broker::RunningBroker;
 use protocol::{
-    Command,
+    Command, Language,
     body::{
         BrokerStatsData, ConsumeStats, ConsumerConnection, GetConsumerListByGroupResponseBody,
         GetConsumerStatusBody, KvTable, LockBatchResponseBody, MessageQueue,
-        QueryConsumeQueueResponseBody, ResetOffsetBody, SubscriptionGroupConfig,
-        SubscriptionGroupWrapper,
+        QueryConsumeQueueResponseBody, ResetOffsetBody, ResetOffsetBodyForC,
+        SubscriptionGroupConfig, SubscriptionGroupWrapper,
     },
     code::{request, response},
     header::PullMessageRequest,
@@ -396,6 +396,16 @@ async fn the_older_reset_tells_consumers_and_needs_them() {
     let told = consumer.heard(request::RESET_CONSUMER_CLIENT_OFFSET, 1).await;
     assert_eq!(told[0].body, done.body);
     assert_eq!(told[0].field("isForce"), Some("false"), "as Java sends it");
+    // A tool in C++ has consumers in C++, which read a list.
+    let from_cpp = command(request::INVOKE_BROKER_TO_RESET_OFFSET, &fields, "");
+    let from_cpp = Command { language: Language::Cpp, ..from_cpp };
+    let done = admin.client.call(&admin.address, from_cpp, LIMIT).await.unwrap();
+    ResetOffsetBody::decode(&done.body).expect("the tool is told a table all the same");
+    let told = consumer.heard(request::RESET_CONSUMER_CLIENT_OFFSET, 2).await;
+    let list = ResetOffsetBodyForC::decode(&told[1].body).expect("a list").offset_table;
+    let rows: Vec<_> = list.iter().map(|row| (&*row.topic, row.queue_id, row.offset)).collect();
+    assert_eq!(rows, [("T", 0, 0), ("T", 1, 0), ("T", 2, 0), ("T", 3, 0)]);
+    assert!(told[1].body.starts_with(br#"{"offsetTable":[{"#), "{:?}", told[1].body);
     consumer
         .call(request::UNREGISTER_CLIENT, &[("clientID", "c1"), ("consumerGroup", "G")], "")
         .await;

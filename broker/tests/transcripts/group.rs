@@ -12,7 +12,7 @@ use protocol::{
     Command,
     body::{BrokerData, ClusterInfo, QueryAssignmentRequestBody, RegisterBrokerBody},
     code::{request, response},
-    header::{NotificationRequest, PullMessageRequest, RecallMessageRequest},
+    header::{NotificationRequest, PopMessageRequest, PullMessageRequest, RecallMessageRequest},
     message::{properties, record::MessageRecord},
 };
 use remoting::{Connection, Handler, Responder, Server, ServerOptions};
@@ -22,6 +22,7 @@ use crate::{
     assignment::{modes, query, set_mode},
     fixture::{Fixture, pull_header, pull_request, records},
     peer::Peer,
+    pop,
     transaction::{COMMIT, EAGER, HALF, answer_to, end_of, refused, request as request_of},
 };
 
@@ -173,7 +174,7 @@ async fn what_is_not_known_yet_is_refused_and_not_answered_with_nothing() {
         of_queue(request::UPDATE_CONSUMER_OFFSET).with_field("commitOffset", "7"),
         of_queue(request::GET_CONSUMER_LIST_BY_GROUP),
         Command::request(request::LOCK_BATCH_MQ).with_body(lock),
-        Command::request_with(request::POP_MESSAGE, &crate::pop::header()),
+        Command::request_with(request::POP_MESSAGE, &pop::header()),
         Command::request_with(request::NOTIFICATION, &watch),
         query(&assignment),
     ] {
@@ -283,8 +284,9 @@ async fn case_55_timers_come_once_from_the_master_of_the_moment() {
     let mut handle = String::new();
     for number in 0..60_i64 {
         let properties = format!(
-            "TIMER_DELAY_MS\u{1}{}\u{2}UNIQ_KEY\u{1}K{number}\u{2}a\u{1}{number}",
-            500 + number * 100
+            "TIMER_DELAY_MS\u{1}{}\u{2}UNIQ_KEY\u{1}K{number}\u{2}a\u{1}{number}\u{2}TAGS\u{1}{}",
+            500 + number * 100,
+            if number % 10 == 0 { "E" } else { "O" }
         );
         let answer = fixtures[master].sent("T", "timer", &properties).await;
         if number == 59 {
@@ -324,7 +326,34 @@ async fn case_55_timers_come_once_from_the_master_of_the_moment() {
     };
     let answer = fixtures[master].ask(pull_request(&pull)).await;
     assert_eq!(records(&answer).len(), 3);
+    tags_and_pops_filter(&fixtures[master], pull).await;
     end(fixtures).await;
+}
+
+/// The same by tags, and by what a pop asks for itself.
+async fn tags_and_pops_filter(fixture: &Fixture, pull: PullMessageRequest) {
+    fixture.heartbeat("H", "T", "E").await;
+    let pull = PullMessageRequest { consumer_group: "H".into(), ..pull };
+    let answer = fixture.ask(pull_request(&pull)).await;
+    let number = |record: &MessageRecord| {
+        properties::find(&record.properties, "a").map(|number| number.parse::<i32>().ok())
+    };
+    let found: Vec<_> = records(&answer).iter().filter_map(number).flatten().collect();
+    assert_eq!(found, [0, 10, 20, 30, 40, 50]);
+    let asked = PopMessageRequest {
+        exp_type: Some("SQL92".into()),
+        exp: Some("a > 8 AND TAGS = 'E'".into()),
+        consumer_group: "P".into(),
+        ..pop::header()
+    };
+    let mut found = Vec::new();
+    for _turn in 0..3 {
+        let taken = pop::popped(&pop::pop(fixture, &asked).await);
+        found.extend(taken.iter().filter_map(|one| number(&one.message)).flatten());
+    }
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found, [10, 20, 30, 40, 50]);
 }
 
 /// A transaction that was begun under one master ends once under the next, by whoever ends it.
