@@ -225,7 +225,6 @@ impl Broker {
         self.journal.soon.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let state = self.journal.state();
         self.load_tables(state.replay.tables());
-        self.offsets.forget_resets();
     }
 
     /// Takes tables that no record says, from a Java master: `make` gives them from those of now. They

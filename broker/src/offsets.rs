@@ -3,7 +3,8 @@
 //! The table follows from the journal. The leader keeps commits whose records are not applied yet
 //! beside it, and answers with them: the last commit wins, also when it goes back, for the client
 //! knows what it wants to see again. An offset that an administrator has set is different: it stands
-//! against commits until the client has been told of it by its next query or pull.
+//! against commits until the client has been told of it by its next query or pull, also under the next
+//! master: the journal has resets that wait.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ struct Progress {
     pending: BTreeMap<i32, Waiting>,
     /// Where the latest pull ended. In memory only.
     pulled: BTreeMap<i32, i64>,
-    /// Resets that the client has not heard of. In memory only.
+    /// Resets that the client has not heard of, those included whose record is not applied.
     resets: BTreeMap<i32, i64>,
     /// Whether the key is in the list of those with something to send.
     listed: bool,
@@ -104,33 +105,22 @@ impl Offsets {
     }
 
     /// Takes the whole table. Commits that are not applied are forgotten: another node leads, and
-    /// their clients commit again.
+    /// their clients commit again. So are resets that the journal does not have: told by a node that
+    /// leads again later, they would set a group back that has gone on elsewhere.
     pub(crate) fn load(&self, tables: &Tables) {
         self.unsent().clear();
-        self.table.retain(|key, _| tables.offsets.contains_key(key));
-        for (key, offsets) in &tables.offsets {
+        let (offsets, resets) = (&tables.offsets, &tables.resets);
+        self.table.retain(|key, _| offsets.contains_key(key) || resets.contains_key(key));
+        let none = BTreeMap::new();
+        let only_reset = resets.keys().filter(|key| !offsets.contains_key(*key));
+        for key in offsets.keys().chain(only_reset) {
             let mut progress = self.table.entry(key.clone()).or_default();
-            progress.committed.clone_from(offsets);
+            progress.committed.clone_from(offsets.get(key).unwrap_or(&none));
+            progress.resets.clone_from(resets.get(key).unwrap_or(&none));
             progress.pending.clear();
             progress.listed = false;
         }
         self.set_version(tables);
-    }
-
-    /// Resets that clients have not heard of are forgotten: told by a node that leads again later,
-    /// they would set a group back that has gone on elsewhere.
-    pub(crate) fn forget_resets(&self) {
-        let keys: Vec<String> = self
-            .table
-            .iter()
-            .filter(|progress| !progress.resets.is_empty())
-            .map(|progress| progress.key().clone())
-            .collect();
-        for key in keys {
-            if let Some(mut progress) = self.table.get_mut(&key) {
-                progress.resets.clear();
-            }
-        }
     }
 
     /// Takes what the journal has for some queues now.
@@ -254,15 +244,18 @@ impl Offsets {
     }
 
     /// Sets where the group goes on, against commits that are on their way, until it has heard of
-    /// it.
-    pub(crate) fn reset(&self, group: &str, topic: &str, queue: i32, offset: i64) {
+    /// it. The change that says so goes into the journal with the offset.
+    #[must_use]
+    pub(crate) fn reset(&self, group: &str, topic: &str, queue: i32, offset: i64) -> Change {
         self.with(group, topic, |key, progress| {
             progress.resets.insert(queue, offset);
             self.wait(key, progress, (queue, offset));
-        });
+            Change::Reset { key: key.to_owned(), queue, offset, told: false }
+        })
     }
 
-    /// Takes the reset that waits for the group's next pull of a queue.
+    /// Takes the reset that waits for the group's next pull of a queue; the journal is still to hear of
+    /// it, see [`told`].
     pub(crate) fn take_reset(&self, group: &str, topic: &str, queue: i32) -> Option<i64> {
         let key = key(group, topic);
         // Almost every pull ends here, without the lock that a change needs.
@@ -407,6 +400,11 @@ impl Offsets {
         }
         change(&key, &mut self.table.entry(key.clone()).or_default())
     }
+}
+
+/// The change that says that a group has heard of a reset.
+pub(crate) fn told(group: &str, topic: &str, queue: i32, offset: i64) -> Change {
+    Change::Reset { key: key(group, topic), queue, offset, told: true }
 }
 
 impl Progress {

@@ -37,6 +37,12 @@ impl Broker {
         })
     }
 
+    /// Whether there is a group of this name; groups of light queues are in no table.
+    pub(crate) fn has_group(&self, name: &str) -> bool {
+        self.groups.find(name).is_some()
+            || (self.config().enable_lmq && name.starts_with(protocol::name::LMQ_PREFIX))
+    }
+
     /// A connection has ended: its client leaves all groups at once, and those who share queues
     /// with it are told.
     pub(crate) fn client_gone(&self, connection: &Connection) {

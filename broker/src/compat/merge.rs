@@ -16,7 +16,7 @@ use crate::timer::{FIRST_RESERVED, Position};
 pub(super) fn merged(ours: &Tables, mut master: Tables, first: Option<&Tables>) -> Tables {
     let timers = Position::later(Position::of(&ours.delays), Position::of(&master.delays));
     Position::put(timers, &mut master.delays);
-    // It tells nobody of ordered pops.
+    // It tells nobody of ordered pops. Resets that wait end with it: groups go on by what it knows.
     master.orders.clone_from(&ours.orders);
     let Some(first) = first else { return master };
     let kept = keep(&ours.topics, &mut master.topics, &first.topics);

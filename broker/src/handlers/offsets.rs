@@ -51,7 +51,7 @@ pub(crate) fn commit(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
     let header: UpdateConsumerOffsetRequest = call.header()?;
     let UpdateConsumerOffsetRequest { consumer_group: group, topic, queue_id, commit_offset } =
         &header;
-    if broker.groups.find(group).is_none() {
+    if !broker.has_group(group) {
         let remark = format!("Group {group} not exist!");
         return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
     }

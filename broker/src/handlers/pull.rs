@@ -258,7 +258,7 @@ impl Pull {
         (tells && broker.with_role(Role::is_master))
             .then(|| {
                 let (group, topic) = (&request.consumer_group, &request.topic);
-                broker.offsets.take_reset(group, topic, request.queue_id)
+                broker.take_reset(group, topic, request.queue_id)
             })
             .flatten()
             // A client that begins there has heard of it by its query; being told again would cost

@@ -45,7 +45,7 @@ fn by_broker(
     let config = broker.topics.get(topic).ok_or_else(|| {
         Rejection::new(response::TOPIC_NOT_EXIST, format!("Topic {topic} does not exist"))
     })?;
-    if broker.groups.find(group).is_none() {
+    if !broker.has_group(group) {
         let remark = format!("Group {group} does not exist");
         return Err(Rejection::new(response::SUBSCRIPTION_GROUP_NOT_EXIST, remark));
     }
@@ -68,7 +68,7 @@ fn by_broker(
             .collect::<Result<_, Rejection>>()?,
     };
     for (queue, offset) in &offsets {
-        broker.offsets.reset(group, topic, *queue, *offset);
+        broker.journal.soon(broker.offsets.reset(group, topic, *queue, *offset));
     }
     broker.runtime.block_on(broker.flush_offsets())?;
     // Pulls that wait are looked at again, so that consumers of a quiet topic hear of it now.

@@ -271,10 +271,15 @@ fn offsets_go_to_a_java_broker_with_light_queues_and_come_back() {
         file.store(format!("{text}\n").as_bytes()).expect("a sound disk");
     };
     let (rig, disk) = (Rig::new(), SimVfs::new());
-    let of_light = Change::Offsets { key: "%LMQ%a@G".to_owned(), queues: vec![(0, 9)] };
-    rig.change(vec![offset(0, 5), of_light]);
+    let of = |key: &str, offset| Change::Offsets { key: key.to_owned(), queues: vec![(0, offset)] };
+    rig.change(vec![offset(0, 5), of("%LMQ%a@%LMQ%g", 9), of("%LMQ%a@G", 4)]);
     let journal = rig.open(&disk);
     rig.project(&journal).expect("a sound disk");
+    let text = String::from_utf8(read(&disk, LIGHT)).expect("text");
+    let light = text.split("\"lmqOffsetTable\":").nth(1).expect("the table");
+    let light = light.split('}').next().unwrap_or_default();
+    // Java looks there for groups of light queues, and for no other one.
+    assert!(light.contains("\"%LMQ%a@%LMQ%g\":9") && !light.contains("@G\""), "{text}");
     let mut java = Tables::default();
     java.read_file(Kind::Offsets, &read(&disk, LIGHT)).expect("Java's form");
     assert_eq!(java.offsets, tables(&journal).offsets);
@@ -289,7 +294,8 @@ fn offsets_go_to_a_java_broker_with_light_queues_and_come_back() {
     write(&disk, LIGHT, &java);
     let found = tables(&rig.open(&disk));
     assert_eq!((found.offsets["T@G"][&0], found.offsets["T@G"][&1]), (70, 8));
-    assert_eq!(found.offsets["%LMQ%a@G"][&0], 9);
+    assert_eq!(found.offsets["%LMQ%a@%LMQ%g"][&0], 9);
+    assert_eq!(found.offsets["%LMQ%a@G"][&0], 4);
 }
 
 /// A power cut took the end of a log that is only in the page cache, and with it records that the

@@ -17,7 +17,7 @@ use store::{
 use tokio::time::MissedTickBehavior;
 
 use super::APPLY_LIMIT;
-use crate::{broker::Broker, call::Rejection, clock, drafts, pending};
+use crate::{broker::Broker, call::Rejection, clock, drafts, offsets, pending};
 
 /// How long commits that nobody waits for are gathered.
 const GATHER: Duration = Duration::from_secs(1);
@@ -196,6 +196,15 @@ impl Broker {
         let levels = reached.iter().map(|(level, offset)| (*level, *offset)).collect();
         let record = Record::Changes { changes: vec![Change::Delays(levels)] };
         message(&record, self.store_host(), clock::now_millis())
+    }
+
+    /// Takes an administrator's reset that a group hears of now. Should the lead go before that is in the
+    /// log, it hears of it once more, and consumes some messages again; were it in the log first, an answer
+    /// that is lost would lose the reset.
+    pub(crate) fn take_reset(&self, group: &str, topic: &str, queue: i32) -> Option<i64> {
+        let offset = self.offsets.take_reset(group, topic, queue)?;
+        self.journal.soon(offsets::told(group, topic, queue, offset));
+        Some(offset)
     }
 
     fn append_patience(&self) -> Duration {

@@ -94,7 +94,9 @@ fn a_load_forgets_commits_that_are_not_applied() {
 fn a_reset_stands_until_a_pull_takes_it() {
     let offsets = offsets();
     offsets.commit("G", "T", 0, 100);
-    offsets.reset("G", "T", 0, 7);
+    let waits = offsets.reset("G", "T", 0, 7);
+    let key = "T@G".to_owned();
+    assert_eq!(waits, Change::Reset { key, queue: 0, offset: 7, told: false });
     assert_eq!(offsets.commit("G", "T", 0, 101), Commit::ResetPending);
     assert_eq!(offsets.query("G", "T", 0), Some(7));
     assert_eq!(offsets.take_reset("G", "T", 1), None);
@@ -146,27 +148,49 @@ fn a_table_that_java_wrote_is_read() {
     assert_eq!(wire.offset_table["PlNormal@PlGroup"], BTreeMap::from([(0, 20), (1, 19)]));
 }
 
-/// An administrator reset a group here, the lead went, the group consumed elsewhere, and the lead came
-/// back: neither the reset nor a commit that was late may set it back.
+/// A reset whose record was not applied is none: an administrator was not told that it is done.
 #[test]
 fn a_lead_that_comes_back_brings_nothing_of_the_former_one() {
     let (offsets, mut tables) = (offsets(), Tables::default());
-    offsets.reset("G", "T", 0, 10);
+    let _not_written = offsets.reset("G", "T", 0, 10);
     let sent = offsets.take_unsent();
     apply(&offsets, &mut tables, &sent);
     offsets.settle(sent, true);
     // The lead goes, and the other leader's record comes.
     offsets.load(&tables);
-    offsets.forget_resets();
     offsets.commit("G", "T", 0, 11);
     let change = Change::Offsets { key: "T@G".to_owned(), queues: vec![(0, 500)] };
     tables.apply(&[change], 6, Touched::default());
     offsets.take("T@G", &[(0, 500)], &tables);
     // The lead comes back.
     offsets.load(&tables);
-    offsets.forget_resets();
     assert_eq!(offsets.query("G", "T", 0), Some(500));
     assert_eq!(offsets.take_reset("G", "T", 0), None);
     assert!(offsets.take_unsent().is_empty());
     assert_eq!(offsets.commit("G", "T", 0, 501), Commit::Pending);
+}
+
+/// The next master tells a reset that the one before it did not, and a lead that comes back does not tell
+/// again what was told meanwhile.
+#[test]
+fn a_reset_waits_under_every_master_until_one_has_told_it() {
+    let (first, second, mut tables) = (offsets(), offsets(), Tables::default());
+    let mut write = |change: Change| {
+        tables.apply(&[change], 5, Touched::default());
+        tables.clone()
+    };
+    let tables = write(first.reset("G", "T", 0, 7));
+    second.load(&tables);
+    assert_eq!(second.commit("G", "T", 0, 90), Commit::ResetPending);
+    assert_eq!(second.query("G", "T", 0), Some(7));
+    assert_eq!(second.take_reset("G", "T", 0), Some(7));
+    // Another one comes before the journal hears that the first was told.
+    let tables = write(second.reset("G", "T", 0, 9));
+    second.load(&tables);
+    let tables = write(told("G", "T", 0, 7));
+    first.load(&tables);
+    assert_eq!(first.take_reset("G", "T", 0), Some(9), "nobody was told of this one");
+    first.load(&write(told("G", "T", 0, 9)));
+    assert_eq!(first.take_reset("G", "T", 0), None);
+    assert_eq!(first.commit("G", "T", 0, 8), Commit::Pending);
 }

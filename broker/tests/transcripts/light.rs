@@ -1,13 +1,16 @@
 //! Light queues: one message in several queues.
 
 use protocol::{
-    code::response,
+    Command,
+    code::{request, response},
+    header::{AckMessageRequest, PopMessageRequest},
     message::{properties, record::MessageRecord},
 };
 
 use crate::{
-    fixture::{Fixture, records},
-    transaction::{COMMIT, HALF, end_of, refused, request},
+    fixture::{Fixture, LIMIT, records},
+    pop,
+    transaction::{COMMIT, HALF, end_of, refused, request as request_of},
 };
 
 const ON: &str = "enableLmq=true\nenableMultiDispatch=true\nfileReservedTime=1000000\n";
@@ -57,7 +60,7 @@ async fn delayed_and_transactional_messages_enter_light_queues_with_their_topic(
     fixture.sent("T", "plain", &named("%LMQ%a")).await;
     let plain = ("plain".to_owned(), 0, vec![0]);
     assert_eq!(queue(&fixture, "%LMQ%a", 1).await[..1], [plain]);
-    assert_eq!(fixture.ask(request(&end_of(&half, COMMIT))).await.code, 0);
+    assert_eq!(fixture.ask(request_of(&end_of(&half, COMMIT))).await.code, 0);
     let mut found = queue(&fixture, "%LMQ%a", 3).await;
     found.sort();
     let bodies: Vec<_> = found.iter().map(|message| message.0.as_str()).collect();
@@ -112,4 +115,76 @@ async fn case_89_as_many_light_queues_as_there_may_be() {
     fixture.sent("T", "n", &named(last)).await;
     let found = queue(&fixture, last, 2).await;
     assert_eq!(found, [("m".to_owned(), 0, first), ("n".to_owned(), 1, vec![1])]);
+}
+
+/// Bodies that a pop of group `G` takes of a light queue, with what acknowledges each.
+async fn taken(fixture: &Fixture, header: &PopMessageRequest) -> Vec<(String, AckMessageRequest)> {
+    let found = pop::popped(&pop::pop(fixture, header).await);
+    let of = |one: &pop::Popped| AckMessageRequest {
+        consumer_group: "G".into(),
+        topic: header.topic.clone(),
+        queue_id: 0,
+        extra_info: one.handle.clone(),
+        offset: one.message.queue_offset,
+        lite_topic: None,
+    };
+    found
+        .iter()
+        .map(|one| (String::from_utf8_lossy(&one.message.body).into_owned(), of(one)))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offsets_in_a_light_queue_are_kept_for_any_group() {
+    let fixture = Fixture::with(ON).await;
+    fixture.heartbeat("G", "%LMQ%a", "*").await;
+    fixture.sent("T", "m", &named("%LMQ%a")).await;
+    queue(&fixture, "%LMQ%a", 1).await;
+    let of = |code: i32, group: &str| {
+        Command::request(code)
+            .with_field("consumerGroup", group)
+            .with_field("topic", "%LMQ%a")
+            .with_field("queueId", "0")
+    };
+    for (group, offset) in [("G", "1"), ("%LMQ%g", "2")] {
+        let commit = of(request::UPDATE_CONSUMER_OFFSET, group).with_field("commitOffset", offset);
+        let answer = fixture.ask(commit).await;
+        assert_eq!(answer.code, 0, "{group}: {:?}", answer.remark);
+    }
+    let beyond = of(request::UPDATE_CONSUMER_OFFSET, "G")
+        .with_field("commitOffset", "1")
+        .with_field("queueId", "1");
+    refused(&fixture.ask(beyond).await, response::INVALID_PARAMETER, "has 1 queues");
+    let fixture = fixture.restarted(ON).await;
+    for (group, offset) in [("G", "1"), ("%LMQ%g", "2")] {
+        let answer = fixture.ask(of(request::QUERY_CONSUMER_OFFSET, group)).await;
+        assert_eq!(answer.field("offset"), Some(offset), "{group}: {:?}", answer.remark);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_light_queue_is_popped_and_what_is_not_acknowledged_comes_again() {
+    let fixture = Fixture::with(ON).await;
+    fixture.sent("T", "other", "").await;
+    fixture.sent("T", "first", &named("%LMQ%a")).await;
+    fixture.sent("T", "second", &named("%LMQ%a,%LMQ%b")).await;
+    queue(&fixture, "%LMQ%a", 2).await;
+    let asked = PopMessageRequest { topic: "%LMQ%a".into(), queue_id: 0, ..pop::header() };
+    let found = taken(&fixture, &asked).await;
+    let bodies: Vec<_> = found.iter().map(|(body, _)| body.as_str()).collect();
+    assert_eq!(bodies, ["first", "second"]);
+    let ack = Command::request_with(request::ACK_MESSAGE, &found[0].1);
+    let answer = fixture.ask(ack).await;
+    assert_eq!(answer.code, 0, "{:?}", answer.remark);
+    assert!(taken(&fixture, &asked).await.is_empty(), "they are taken");
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    let again = loop {
+        let again = taken(&fixture, &PopMessageRequest { queue_id: -1, ..asked.clone() }).await;
+        if !again.is_empty() {
+            break again;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "it comes again");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_eq!((again.len(), again[0].0.as_str()), (1, "second"));
 }

@@ -34,6 +34,7 @@ mod pop_more;
 mod priority;
 mod pull;
 mod reply;
+mod resets;
 mod send;
 mod send_back;
 mod timer;

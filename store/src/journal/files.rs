@@ -15,8 +15,15 @@ use crate::config_file::{JavaText, java_text};
 
 impl Kind {
     /// Every table.
-    pub const ALL: [Self; 6] =
-        [Self::Topics, Self::Groups, Self::Offsets, Self::Delays, Self::RequestModes, Self::Orders];
+    pub const ALL: [Self; 7] = [
+        Self::Topics,
+        Self::Groups,
+        Self::Offsets,
+        Self::Delays,
+        Self::RequestModes,
+        Self::Orders,
+        Self::Resets,
+    ];
 
     /// Name of the table's file in config/.
     #[must_use]
@@ -28,6 +35,7 @@ impl Kind {
             Self::Delays => "delayOffset.json",
             Self::RequestModes => "messageRequestMode.json",
             Self::Orders => "consumerOrderInfo.json",
+            Self::Resets => RESETS,
         }
     }
 
@@ -43,15 +51,19 @@ impl Kind {
             Self::Delays => &["delayOffset.json"],
             Self::RequestModes => &["messageRequestMode.json"],
             Self::Orders => &["consumerOrderInfo.json"],
+            Self::Resets => &[RESETS],
         }
     }
 }
 
 /// The file of offsets of a Java broker with light queues.
 const LIGHT_OFFSETS: &str = "lmqConsumerOffset.json";
+/// The file of resets that groups have not heard of, which Java has in memory only.
+const RESETS: &str = "resetOffset.json";
 /// How groups consume, by topic and group.
 type RequestModes = BTreeMap<String, BTreeMap<String, SetMessageRequestModeRequestBody>>;
-/// What the names of light queues begin with; each has one queue only (`MixAll.LMQ_PREFIX`).
+/// What the names of light queues, and of the groups that consume them, begin with
+/// (`MixAll.LMQ_PREFIX`). Of such a group a Java broker keeps one offset of each topic.
 const LIGHT_PREFIX: &str = "%LMQ%";
 
 impl Tables {
@@ -74,6 +86,10 @@ impl Tables {
                 java_text(&serde_json::from_slice(&self.request_modes_wrapper().encode())?, plain)
             }
             Kind::Orders => self.orders_text(),
+            Kind::Resets => {
+                let value = json!({ "offsetTable": self.resets });
+                java_text(&value, JavaText { integer_keys: &integer_keys })
+            }
         })
     }
 
@@ -135,6 +151,9 @@ impl Tables {
                 self.request_modes = named(read.message_request_mode_map);
             }
             Kind::Orders => self.orders = ConsumerOrderInfoWrapper::decode(content)?.table,
+            Kind::Resets => {
+                self.resets = ConsumerOffsetSerializeWrapper::decode(content)?.offset_table;
+            }
         }
         Ok(())
     }
@@ -184,7 +203,8 @@ impl Tables {
     fn light_offsets_text(&self) -> String {
         let (mut light, mut plain) = (Map::new(), Map::new());
         for (key, offsets) in &self.offsets {
-            match offsets.get(&0).filter(|_| key.starts_with(LIGHT_PREFIX)) {
+            let group = key.split_once('@').map_or("", |(_, group)| group);
+            match offsets.get(&0).filter(|_| group.starts_with(LIGHT_PREFIX)) {
                 Some(offset) => drop(light.insert(key.clone(), (*offset).into())),
                 None => drop(plain.insert(key.clone(), queues(offsets))),
             }

@@ -246,6 +246,11 @@ impl Loaded {
                 settled.add(*kind);
             }
         }
+        if settled.offsets {
+            // Who wrote the offsets knows nothing of resets: groups have gone on since.
+            settled.add(Kind::Resets);
+            tables.resets.clear();
+        }
         let Some(mark) = &self.mark else {
             let whole = min == 0 && self.contents.is_empty();
             return Ok(Replay::from(tables, min, whole).settled(settled, end));

@@ -37,6 +37,9 @@ impl Tables {
         if kinds.orders {
             rows(&mut self.orders, &base.orders, &ours.orders);
         }
+        if kinds.resets {
+            rows(&mut self.resets, &base.resets, &ours.resets);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::Versions;
 
 /// The newest form of records that this code writes and reads. A record is written in the oldest form
 /// that can say it, so that a group goes on whose members are brought to a new version one by one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of the body of one record, at most, where what it holds can be divided at all.
 pub const PART_BYTES: usize = 256 << 10;
@@ -103,6 +103,18 @@ pub enum Change {
         /// The row as JSON in Java's form; nothing where it is dropped.
         row: Option<String>,
     },
+    /// An administrator has set where a group goes on in a queue, against what it commits until it has
+    /// heard of it; or it has. In records from version 3 on.
+    Reset {
+        /// `topic@group`.
+        key: String,
+        /// The queue.
+        queue: i32,
+        /// Where it goes on.
+        offset: i64,
+        /// Whether the group has heard of this offset.
+        told: bool,
+    },
     /// First and next offsets of queues. Only in parts of a snapshot.
     Queues {
         /// The topic.
@@ -163,10 +175,12 @@ impl Record {
     /// The oldest form that can say it.
     fn version(&self) -> u32 {
         let (Self::Changes { changes } | Self::Part { rows: changes, .. }) = self else { return 1 };
-        let newer =
-            |change: &Change| matches!(change, Change::RequestMode(_) | Change::Order { .. });
-        let newer = changes.iter().any(newer);
-        if newer { VERSION } else { 1 }
+        let version = |change: &Change| match change {
+            Change::Reset { .. } => 3,
+            Change::RequestMode(_) | Change::Order { .. } => 2,
+            _ => 1,
+        };
+        changes.iter().map(version).max().unwrap_or(1)
     }
 }
 

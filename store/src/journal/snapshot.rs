@@ -39,6 +39,14 @@ pub fn records(
             row: Some(String::from_utf8_lossy(&row.encode()).into_owned()),
         }));
     }
+    for (key, resets) in &tables.resets {
+        rows.extend(resets.iter().map(|(queue, offset)| Change::Reset {
+            key: key.clone(),
+            queue: *queue,
+            offset: *offset,
+            told: false,
+        }));
+    }
     rows.extend(queues.into_iter().map(|(topic, queues)| Change::Queues { topic, queues }));
     let mut records = Vec::new();
     for (nth, rows) in (0..).zip(pack(rows)?) {

@@ -26,6 +26,8 @@ pub struct Tables {
     pub request_modes: BTreeMap<String, BTreeMap<String, SetMessageRequestModeRequestBody>>,
     /// What ordered pops were given of each queue, by `topic@group`.
     pub orders: BTreeMap<String, BTreeMap<i32, OrderInfo>>,
+    /// Where groups go on by an administrator's word that they have not heard, by `topic@group`.
+    pub resets: BTreeMap<String, BTreeMap<i32, i64>>,
     /// How often each was changed.
     pub versions: Versions,
 }
@@ -59,6 +61,8 @@ pub enum Kind {
     RequestModes,
     /// Ordered pops.
     Orders,
+    /// Resets of offsets that groups have not heard of.
+    Resets,
 }
 
 /// A set of tables.
@@ -76,6 +80,8 @@ pub struct Touched {
     pub request_modes: bool,
     /// Ordered pops.
     pub orders: bool,
+    /// Resets of offsets that groups have not heard of.
+    pub resets: bool,
 }
 
 impl Touched {
@@ -87,6 +93,7 @@ impl Touched {
         delays: true,
         request_modes: true,
         orders: true,
+        resets: true,
     };
 
     /// Adds a table.
@@ -98,6 +105,7 @@ impl Touched {
             Kind::Delays => self.delays = true,
             Kind::RequestModes => self.request_modes = true,
             Kind::Orders => self.orders = true,
+            Kind::Resets => self.resets = true,
         }
     }
 
@@ -111,6 +119,7 @@ impl Touched {
             Kind::Delays => self.delays,
             Kind::RequestModes => self.request_modes,
             Kind::Orders => self.orders,
+            Kind::Resets => self.resets,
         }
     }
 
@@ -133,6 +142,7 @@ impl Change {
                 touched.offsets = true;
                 touched.request_modes = true;
                 touched.orders = true;
+                touched.resets = true;
             }
             Self::Group(_) | Self::NewGroup(_) | Self::Forbidden { .. } => touched.groups = true,
             Self::DeleteGroup(_) => {
@@ -143,10 +153,12 @@ impl Change {
             Self::DropOffsetsOfGroup(_) => {
                 touched.offsets = true;
                 touched.orders = true;
+                touched.resets = true;
             }
             Self::Delays(_) => touched.delays = true,
             Self::RequestMode(_) => touched.request_modes = true,
             Self::Order { .. } => touched.orders = true,
+            Self::Reset { .. } => touched.resets = true,
             Self::Queues { .. } => {}
         }
         touched
@@ -192,6 +204,9 @@ impl Tables {
         if kinds.orders {
             self.orders.clone_from(&from.orders);
         }
+        if kinds.resets {
+            self.resets.clone_from(&from.resets);
+        }
         self.versions.take(kinds, &from.versions);
     }
 
@@ -208,6 +223,7 @@ impl Tables {
             delays: self.delays != from.delays || ours.delays != theirs.delays,
             request_modes: self.request_modes != from.request_modes,
             orders: self.orders != from.orders,
+            resets: self.resets != from.resets,
         }
     }
 
@@ -236,6 +252,7 @@ impl Tables {
             (Kind::Groups, change) => self.change_groups(change),
             (Kind::RequestModes, change) => self.change_request_modes(change),
             (Kind::Orders, change) => self.change_orders(change),
+            (Kind::Resets, change) => self.change_resets(change),
             _ => {}
         }
     }
@@ -256,6 +273,29 @@ impl Tables {
             Change::DeleteTopic(topic) => self.orders.retain(|key, _| of_key(key).0 != topic),
             Change::DropOffsetsOfGroup(group) => {
                 self.orders.retain(|key, _| of_key(key).1 != group);
+            }
+            _ => {}
+        }
+    }
+
+    fn change_resets(&mut self, change: &Change) {
+        match change {
+            Change::Reset { key, queue, offset, told: false } => {
+                self.resets.entry(key.clone()).or_default().insert(*queue, *offset);
+            }
+            Change::Reset { key, queue, offset, told: true } => {
+                let Some(queues) = self.resets.get_mut(key) else { return };
+                // A later reset stays, which the group has not heard of.
+                if queues.get(queue) == Some(offset) {
+                    queues.remove(queue);
+                }
+                if queues.is_empty() {
+                    self.resets.remove(key);
+                }
+            }
+            Change::DeleteTopic(topic) => self.resets.retain(|key, _| of_key(key).0 != topic),
+            Change::DropOffsetsOfGroup(group) => {
+                self.resets.retain(|key, _| of_key(key).1 != group);
             }
             _ => {}
         }

@@ -57,6 +57,12 @@ fn any_change() -> impl Strategy<Value = Change> {
             let row = time.map(|time| String::from_utf8(row(time).to_vec()).expect("JSON"));
             Change::Order { key: format!("T{topic}@G{topic}"), queue: queue.into(), row }
         }),
+        (few.clone(), few.clone(), 0..3_i64, any::<bool>()).prop_map(
+            |(topic, queue, offset, told)| {
+                let key = format!("T{topic}@G{topic}");
+                Change::Reset { key, queue: queue.into(), offset, told }
+            }
+        ),
         few.prop_map(|nth| Change::DropOffsetsOfGroup(format!("G{nth}"))),
         (1..4_u32, 0..9_u64).prop_map(|(level, offset)| Change::Delays(vec![(level, offset)])),
     ]
@@ -173,7 +179,7 @@ proptest! {
     #[test]
     fn replay_from_any_mark_gives_the_same_tables(
         steps in prop::collection::vec(any_step(), 1..30),
-        mixed in prop::collection::vec(any::<bool>(), 6),
+        mixed in prop::collection::vec(any::<bool>(), 7),
     ) {
         let log = log_of(steps);
         prop_assert_eq!(&log.tables_from(Replay::default()), log.leader.tables());
@@ -187,6 +193,7 @@ proptest! {
                 topics: mixed[0], groups: mixed[1], offsets: mixed[2], delays: mixed[3],
                 request_modes: mixed[4],
                 orders: mixed[5],
+                resets: mixed[6],
             };
             tables.take(newer, later.tables());
             tables.versions = state.tables().versions.clone();
@@ -303,9 +310,9 @@ fn parts_have_a_bound() {
 #[test]
 fn a_newer_record_stops_and_an_unknown_text_is_named() {
     let mut replay = Replay::default();
-    let error = replay.apply(5, 1, br#"{"version":3,"kind":"changes","rows":[]}"#).unwrap_err();
-    assert_eq!(error.reason, DecodeError::Newer { version: 3 });
-    assert!(error.to_string().contains("version 3"), "{error}");
+    let error = replay.apply(5, 1, br#"{"version":4,"kind":"changes","rows":[]}"#).unwrap_err();
+    assert_eq!(error.reason, DecodeError::Newer { version: 4 });
+    assert!(error.to_string().contains("version 4"), "{error}");
     for body in [&b"{"[..], br#"{"version":1,"kind":"dance"}"#, br#"{"kind":"opening","term":1}"#] {
         let error = replay.apply(5, 1, body).unwrap_err();
         assert!(matches!(error.reason, DecodeError::Damaged(_)), "{error}");
@@ -324,6 +331,9 @@ fn a_record_has_the_oldest_version_that_can_say_it() {
     let newer = vec![Change::Topic(topic(1, 4)), Change::RequestMode(mode(1, 1, 2))];
     assert_eq!(version(&changes(newer.clone())), Some(2));
     assert_eq!(version(&Record::Part { snapshot: 1, nth: 0, rows: newer }), Some(2));
+    let key = "T@G".to_owned();
+    let reset = Change::Reset { key, queue: 0, offset: 7, told: false };
+    assert_eq!(version(&changes(vec![reset, Change::Topic(topic(1, 4))])), Some(3));
     assert_eq!(version(&Record::Opening { term: 4 }), Some(1));
 }
 

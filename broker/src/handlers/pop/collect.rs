@@ -222,7 +222,7 @@ impl Collecting<'_> {
         let offsets = &self.broker.offsets;
         let (group, number) = (&self.take.request.consumer_group, signed_queue(queue));
         // From here on the group goes on where an administrator set it.
-        if let Some(offset) = offsets.take_reset(group, topic, number) {
+        if let Some(offset) = self.broker.take_reset(group, topic, number) {
             tracing::info!(group, topic, queue, offset, "a reset of offsets is taken by a pop");
             let of = self.of(source);
             if self.broker.pop.orders.clear(&of) {
