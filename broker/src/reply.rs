@@ -15,7 +15,7 @@ pub(crate) fn answer(code: i32) -> Command {
 
 /// The answer that refuses.
 pub(crate) fn refusal(rejection: &Rejection) -> Command {
-    let mut answer = answer(rejection.code).with_remark(rejection.remark.as_str());
+    let mut answer = answer(rejection.code).with_refusal(&rejection.remark);
     for (name, value) in &rejection.fields {
         answer = answer.with_field(name, value.as_str());
     }

@@ -34,7 +34,7 @@ impl Core {
     pub(crate) fn answer(&self, call: &Call<'_>) -> Command {
         match requests::route(call.request.code) {
             Some(serve) => serve(self, call).unwrap_or_else(|rejection| {
-                call.request.response(rejection.code).with_remark(rejection.remark)
+                call.request.response(rejection.code).with_refusal(&rejection.remark)
             }),
             None => requests::unsupported(call.request),
         }

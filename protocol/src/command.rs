@@ -19,6 +19,9 @@ pub mod flag {
     pub const ONEWAY: i32 = 2;
 }
 
+/// Most bytes of a refusal's text, but for a word on what was left out.
+const LONGEST_REFUSAL: usize = 4096;
+
 /// How the header of a frame is written (`SerializeType.java`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HeaderEncoding {
@@ -104,6 +107,17 @@ impl Command {
         self
     }
 
+    /// Sets the remark of a refusal, cut at 4 KiB: it names the value that it refuses,
+    /// which may be as long as a header.
+    #[must_use]
+    pub fn with_refusal(self, remark: &str) -> Self {
+        if remark.len() <= LONGEST_REFUSAL {
+            return self.with_remark(remark);
+        }
+        let begin = remark.get(..remark.floor_char_boundary(LONGEST_REFUSAL)).unwrap_or_default();
+        self.with_remark(format!("{begin}... ({} bytes in all)", remark.len()))
+    }
+
     /// Sets the body.
     #[must_use]
     pub fn with_body(mut self, body: impl Into<Bytes>) -> Self {
@@ -157,5 +171,21 @@ impl fmt::Debug for Command {
             .field("encoding", &self.encoding)
             .field("body_len", &self.body.len())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_cut_within_no_character_and_says_how_long_it_was() {
+        let refusal = |text: &str| Command::request(1).with_refusal(text).remark.unwrap();
+        let fits = "x".repeat(LONGEST_REFUSAL);
+        assert_eq!(refusal(&fits), fits);
+        let long = format!("x{}", "\u{6d88}".repeat(LONGEST_REFUSAL));
+        let cut = refusal(&long);
+        assert!(cut.starts_with("x\u{6d88}") && cut.len() < LONGEST_REFUSAL + 40, "{cut}");
+        assert!(cut.ends_with(&format!("... ({} bytes in all)", long.len())), "{cut}");
     }
 }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::{JsonError, Value};
 
-/// Deeper texts are refused: Java's bodies have less than ten levels.
-const MAX_DEPTH: usize = 32;
+/// Arrays and objects within each other; deeper texts are refused. Java's bodies have less than ten
+/// levels (a registration with static topics has seven), and each one here is a call within a call.
+const MAX_DEPTH: usize = 16;
 
 /// More values are refused, since one takes far more memory than the two bytes it may have come
 /// from. A registration of 100,000 topics has a million.
@@ -68,16 +69,15 @@ impl<'a> Parser<'a> {
         found
     }
 
+    /// The value within `depth` arrays and objects.
     fn value(&mut self, depth: usize) -> Result<Value, JsonError> {
-        if depth > MAX_DEPTH {
-            return Err(JsonError::Depth(MAX_DEPTH));
-        }
         self.values += 1;
         if self.values > MAX_VALUES {
             return Err(JsonError::Size(MAX_VALUES));
         }
         self.blanks();
         match self.peek() {
+            Some(b'{' | b'[') if depth >= MAX_DEPTH => Err(JsonError::Depth(MAX_DEPTH)),
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
             Some(quote @ (b'"' | b'\'')) => Ok(Value::Text(self.quoted(quote)?)),

@@ -55,7 +55,23 @@ fn what_fastjson_refuses_is_refused_with_the_place() {
     }
     let error = parse(b"not json").unwrap_err();
     assert_eq!(error.to_string(), "at byte 0: expected a value");
-    assert_eq!(parse("[".repeat(1000).as_bytes()), Err(JsonError::Depth(32)));
+    assert_eq!(parse("[".repeat(1000).as_bytes()), Err(JsonError::Depth(16)));
+}
+
+/// Sixteen levels, of whatever kinds, with values in the innermost.
+#[test]
+fn s_14_sixteen_levels_are_read_and_the_seventeenth_is_refused() {
+    let array = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    let object = |levels: usize| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+    let key = |levels: usize| format!("{}1{}", "{".repeat(levels), ":2}".repeat(levels));
+    for text in [&array as &dyn Fn(usize) -> String, &object, &key] {
+        assert!(parse(text(16).as_bytes()).is_ok(), "{}", text(16));
+        assert_eq!(parse(text(17).as_bytes()), Err(JsonError::Depth(16)), "{}", text(17));
+    }
+    assert_eq!(
+        parse(format!("{}{}", "[".repeat(17), "]".repeat(17)).as_bytes()),
+        Err(JsonError::Depth(16))
+    );
 }
 
 #[test]
