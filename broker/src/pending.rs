@@ -148,7 +148,7 @@ impl Completions {
             Ok(placed) => {
                 let bytes = placed.lengths.iter().map(|length| u64::from(*length)).sum();
                 let messages = placed.lengths.len() as u64;
-                self.stats.sent(&producer.topic, messages, bytes, elapsed);
+                self.stats.sent((&producer.topic, producer.queue_id), (messages, bytes), elapsed);
                 self.stored(&mut producer, &placed)
             }
             Err(failure) => {

@@ -3,25 +3,30 @@
 //!
 //! Counting on the send and pull paths is one table look-up per request, not per message. The
 //! number of keys is bounded: beyond it requests count in the broker's totals only.
+//! `names.rs` has the names under which tools ask for them.
 
+mod names;
+mod table;
+mod timers;
 mod totals;
 mod window;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use dashmap::DashMap;
 use protocol::name;
 
+pub(crate) use timers::Timers;
 pub(crate) use totals::Reading;
 pub(crate) use window::{Figures, Measure, Span};
 
 use crate::clock;
 
+use table::Table;
 use totals::Totals;
-use window::Meter;
-
-/// The most keys of each table.
-const MAX_KEYS: usize = 20_000;
+use window::{Amount, Meter};
 
 /// Messages of these groups are read by tools and by the broker itself, not consumed: they are
 /// kept out of the broker's totals, where operators bill and plan by them.
@@ -33,11 +38,24 @@ pub(crate) struct Stats {
     cluster: String,
     /// The topic of this name belongs to the broker, as that of the cluster does.
     broker: String,
+    /// Sends, by topic.
     topic_put: Table,
+    /// Pulls and pops, by topic and group.
     group_get: Table,
+    /// Acknowledgements of popped messages, by topic and group.
+    acknowledged: Table,
+    /// Check points of pops, by topic and group.
+    checked: Table,
+    /// Messages that consumers gave back, by topic and group.
     sent_back: Table,
+    /// Those that went to the dead letters, by topic and group.
+    dead: Table,
     broker_put: Meter,
     broker_get: Meter,
+    broker_ack: Meter,
+    broker_check: Meter,
+    /// Timers that came and went.
+    pub(crate) timers: Timers,
     totals: Totals,
 }
 
@@ -52,6 +70,9 @@ pub(crate) struct View {
     pub(crate) day: Figures,
 }
 
+/// A topic, and the queue of it that a request named.
+pub(crate) type OfQueue<'a> = (&'a str, i32);
+
 impl Stats {
     /// Empty tables. `cluster` is the key of the statistics of the whole broker.
     pub(crate) fn new(cluster: &str, broker: &str) -> Self {
@@ -61,17 +82,29 @@ impl Stats {
             broker: broker.to_owned(),
             topic_put: Table::default(),
             group_get: Table::default(),
+            acknowledged: Table::default(),
+            checked: Table::default(),
             sent_back: Table::default(),
+            dead: Table::default(),
             broker_put: Meter::new(now),
             broker_get: Meter::new(now),
+            broker_ack: Meter::new(now),
+            broker_check: Meter::new(now),
+            timers: Timers::new(now),
             totals: Totals::new(now),
         }
     }
 
-    /// Counts a send of `messages` to a topic that was stored `elapsed` after it came in.
-    pub(crate) fn sent(&self, topic: &str, messages: u64, bytes: u64, elapsed: Duration) {
-        self.topic_put.add(topic, messages, bytes);
-        self.broker_put.add(messages, bytes);
+    /// Counts a send of messages to a queue that was stored `elapsed` after it came in.
+    pub(crate) fn sent(
+        &self,
+        (topic, queue): OfQueue<'_>,
+        (messages, bytes): (u64, u64),
+        elapsed: Duration,
+    ) {
+        let amount = Amount { messages, bytes, millis: millis(elapsed) };
+        self.topic_put.add_of_queue(topic, queue, amount);
+        self.broker_put.add(amount);
         self.totals.stored(messages, bytes, elapsed);
         // Java keeps system topics out of the counts of days (`BrokerStats.java`).
         if !name::is_system_topic(topic) && topic != self.cluster && topic != self.broker {
@@ -84,18 +117,21 @@ impl Stats {
         self.totals.store_failed();
     }
 
-    /// Counts a pull that gave `messages` of a topic to a group.
+    /// Counts a pull or a pop, received at an instant, that gave messages of a queue to a group. A
+    /// pop of any queue names -1.
     pub(crate) fn pulled(
         &self,
         group: &str,
-        topic: &str,
+        (topic, queue): OfQueue<'_>,
         (messages, bytes): (u64, u64),
-        elapsed: Duration,
+        received: Instant,
     ) {
-        self.group_get.add(&format!("{topic}@{group}"), messages, bytes);
+        let elapsed = received.elapsed();
+        let amount = Amount { messages, bytes, millis: millis(elapsed) };
+        self.group_get.add_of_queue(&names::of_group(topic, group), queue, amount);
         self.totals.found(elapsed);
         if !TOOL_GROUPS.contains(&group) {
-            self.broker_get.add(messages, bytes);
+            self.broker_get.add(amount);
             self.totals.transferred(messages, bytes);
         }
     }
@@ -105,25 +141,47 @@ impl Stats {
         self.totals.missed();
     }
 
+    /// Counts messages of `topic` that a consumer of `group` has popped and is done with.
+    pub(crate) fn acknowledged(&self, group: &str, topic: &str, messages: u64) {
+        let amount = Amount { messages, ..Amount::default() };
+        self.acknowledged.add(&names::of_group(topic, group), amount);
+        self.broker_ack.add(amount);
+    }
+
+    /// Counts a check point: messages of `topic` stay with a consumer of `group` for a time.
+    pub(crate) fn checked(&self, group: &str, topic: &str) {
+        self.checked.add(&names::of_group(topic, group), ONE);
+        self.broker_check.add(ONE);
+    }
+
     /// Counts a message of `topic` that a consumer of `group` sent back.
     pub(crate) fn sent_back(&self, group: &str, topic: &str) {
-        self.sent_back.add(&format!("{topic}@{group}"), 1, 0);
+        self.sent_back.add(&names::of_group(topic, group), ONE);
+    }
+
+    /// Counts a message of `topic` that goes to the dead letters of `group`.
+    pub(crate) fn died(&self, group: &str, topic: &str) {
+        self.dead.add(&names::of_group(topic, group), ONE);
     }
 
     /// The figures that code 315 shows under a name and key of Java; `None` where nothing was ever
     /// counted under them.
     pub(crate) fn view(&self, name: &str, key: &str) -> Option<View> {
-        let (table, measure) = match name {
-            "TOPIC_PUT_NUMS" => (&self.topic_put, Measure::Messages),
-            "TOPIC_PUT_SIZE" => (&self.topic_put, Measure::Bytes),
-            "GROUP_GET_NUMS" => (&self.group_get, Measure::Messages),
-            "GROUP_GET_SIZE" => (&self.group_get, Measure::Bytes),
-            "SNDBCK_PUT_NUMS" => (&self.sent_back, Measure::Messages),
-            "BROKER_PUT_NUMS" => return self.view_of_broker(&self.broker_put, key),
-            "BROKER_GET_NUMS" => return self.view_of_broker(&self.broker_get, key),
-            _ => return None,
+        let named = names::find(name)?;
+        let meter = match named.of {
+            names::Of::Key(table) => table(self).get(key)?,
+            names::Of::Queue(table, split) => {
+                let (key, queue) = split(key)?;
+                table(self).of_queue(&key, queue)?
+            }
+            names::Of::Broker(meter) => {
+                let meter = meter(self);
+                let counted = key == self.cluster && meter.messages() > 0;
+                return counted.then(|| view(meter, named.measure));
+            }
+            names::Of::Nothing => return None,
         };
-        table.get(key).map(|meter| view(&meter, measure))
+        Some(view(&meter, named.measure))
     }
 
     /// Messages of `topic` stored per second over the last minute.
@@ -133,7 +191,7 @@ impl Stats {
 
     /// Messages of `topic` given to `group` per second over the last minute.
     pub(crate) fn get_tps(&self, group: &str, topic: &str) -> f64 {
-        tps(self.group_get.get(&format!("{topic}@{group}")))
+        tps(self.group_get.get(&names::of_group(topic, group)))
     }
 
     /// The totals of the whole broker.
@@ -145,61 +203,40 @@ impl Stats {
     pub(crate) fn tick(&self) {
         let now = now_millis();
         self.totals.tick(now);
-        self.broker_put.sample(now);
-        self.broker_get.sample(now);
-        for table in [&self.topic_put, &self.group_get, &self.sent_back] {
-            table.sample(now);
+        self.timers.sample(now);
+        for meter in [&self.broker_put, &self.broker_get, &self.broker_ack, &self.broker_check] {
+            meter.sample(now);
         }
+        self.topic_put.sample(now);
+        self.tables_of_groups().iter().for_each(|table| table.sample(now));
     }
 
     /// Drops the counters of a deleted topic.
     pub(crate) fn forget_topic(&self, topic: &str) {
-        self.topic_put.meters.remove(topic);
-        let of_topic = |key: &str| key.rsplit_once('@').is_some_and(|(before, _)| before == topic);
-        self.group_get.meters.retain(|key, _| !of_topic(key));
-        self.sent_back.meters.retain(|key, _| !of_topic(key));
+        self.topic_put.retain(|key| key != topic);
+        for table in self.tables_of_groups() {
+            table.retain(|key| key.rsplit_once('@').is_none_or(|(before, _)| before != topic));
+        }
     }
 
     /// Drops the counters of a deleted group.
     pub(crate) fn forget_group(&self, group: &str) {
-        let of_group = |key: &str| key.rsplit_once('@').is_some_and(|(_, after)| after == group);
-        self.group_get.meters.retain(|key, _| !of_group(key));
-        self.sent_back.meters.retain(|key, _| !of_group(key));
+        for table in self.tables_of_groups() {
+            table.retain(|key| key.rsplit_once('@').is_none_or(|(_, after)| after != group));
+        }
     }
 
-    fn view_of_broker(&self, meter: &Meter, key: &str) -> Option<View> {
-        let counted = key == self.cluster && meter.messages() > 0;
-        counted.then(|| view(meter, Measure::Messages))
+    /// The tables whose keys are topic and group.
+    fn tables_of_groups(&self) -> [&Table; 5] {
+        [&self.group_get, &self.acknowledged, &self.checked, &self.sent_back, &self.dead]
     }
 }
 
-/// Meters by key, bounded in number.
-#[derive(Debug, Default)]
-struct Table {
-    meters: DashMap<String, Arc<Meter>>,
-}
+/// One message, of whose size nothing is counted.
+const ONE: Amount = Amount { messages: 1, bytes: 0, millis: 0 };
 
-impl Table {
-    fn add(&self, key: &str, messages: u64, bytes: u64) {
-        if let Some(meter) = self.meters.get(key) {
-            meter.add(messages, bytes);
-            return;
-        }
-        if self.meters.len() < MAX_KEYS {
-            let fresh = || Arc::new(Meter::new(now_millis()));
-            self.meters.entry(key.to_owned()).or_insert_with(fresh).add(messages, bytes);
-        }
-    }
-
-    fn get(&self, key: &str) -> Option<Arc<Meter>> {
-        self.meters.get(key).map(|meter| Arc::clone(&meter))
-    }
-
-    fn sample(&self, now: u64) {
-        for meter in &self.meters {
-            meter.sample(now);
-        }
-    }
+fn millis(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn view(meter: &Meter, measure: Measure) -> View {
@@ -228,7 +265,7 @@ mod tests {
         let stats = Stats::new("DefaultCluster", "b");
         assert_eq!(stats.view("TOPIC_PUT_NUMS", "T"), None);
         assert_eq!(stats.view("BROKER_PUT_NUMS", "DefaultCluster"), None);
-        stats.sent("T", 3, 30, Duration::from_millis(1));
+        stats.sent(("T", 0), (3, 30), Duration::from_millis(1));
         let put = stats.view("TOPIC_PUT_NUMS", "T").unwrap();
         assert_eq!((put.minute.sum, put.hour.sum, put.day.sum), (3, 3, 3));
         assert_eq!(stats.view("TOPIC_PUT_SIZE", "T").unwrap().minute.sum, 30);
@@ -242,7 +279,7 @@ mod tests {
     fn topics_of_the_system_are_not_in_the_counts_of_days() {
         let stats = Stats::new("C", "b");
         for topic in ["RMQ_SYS_TRACE_TOPIC", "C", "b", "T"] {
-            stats.sent(topic, 2, 20, Duration::ZERO);
+            stats.sent((topic, 0), (2, 20), Duration::ZERO);
         }
         assert_eq!((stats.totals().put_messages, stats.totals().put_by_users), (8, 2));
     }
@@ -250,9 +287,9 @@ mod tests {
     #[test]
     fn tools_do_not_count_as_consumption() {
         let stats = Stats::new("C", "b");
-        stats.pulled("TOOLS_CONSUMER", "T", (5, 50), Duration::ZERO);
+        stats.pulled("TOOLS_CONSUMER", ("T", 0), (5, 50), Instant::now());
         assert_eq!(stats.totals().transferred, 0);
-        stats.pulled("G", "T", (12, 120), Duration::ZERO);
+        stats.pulled("G", ("T", 0), (12, 120), Instant::now());
         stats.pulled_nothing();
         assert_eq!(stats.totals().transferred, 12);
         assert_eq!(stats.view("BROKER_GET_NUMS", "C").unwrap().minute.sum, 12);
@@ -263,7 +300,7 @@ mod tests {
     #[test]
     fn deleted_names_are_forgotten_and_keys_are_bounded() {
         let stats = Stats::new("C", "b");
-        stats.pulled("G", "T", (1, 1), Duration::ZERO);
+        stats.pulled("G", ("T", 0), (1, 1), Instant::now());
         stats.sent_back("G", "T");
         stats.sent_back("H", "T");
         stats.forget_group("G");
@@ -271,10 +308,11 @@ mod tests {
         assert!(stats.view("SNDBCK_PUT_NUMS", "T@H").is_some());
         stats.forget_topic("T");
         assert_eq!(stats.view("SNDBCK_PUT_NUMS", "T@H"), None);
-        for number in 0..MAX_KEYS + 10 {
-            stats.sent(&format!("T{number}"), 1, 1, Duration::ZERO);
+        for number in 0..table::MAX_KEYS + 10 {
+            stats.sent((&format!("T{number}"), 0), (1, 1), Duration::ZERO);
         }
-        assert!(stats.topic_put.meters.len() <= MAX_KEYS);
-        assert_eq!(stats.totals().put_messages, MAX_KEYS as u64 + 10);
+        assert_eq!(stats.totals().put_messages, table::MAX_KEYS as u64 + 10);
+        let last = format!("T{}", table::MAX_KEYS + 9);
+        assert_eq!(stats.view("TOPIC_PUT_NUMS", &last), None, "beyond the bound");
     }
 }

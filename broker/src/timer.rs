@@ -93,6 +93,10 @@ struct Round {
     more: bool,
     /// Something has to be written down.
     moved: bool,
+    /// Timers that were found in the queue.
+    found: u64,
+    /// Messages that go to their own topics.
+    delivered: u64,
     /// When the next message is due, in milliseconds from now.
     next: Option<u64>,
     /// Messages before this offset are counted by topic.
@@ -112,6 +116,8 @@ impl Round {
             position,
             more: false,
             moved: false,
+            found: 0,
+            delivered: 0,
             next: None,
             counted: counted.unwrap_or(0),
             gone: Vec::new(),
@@ -181,10 +187,11 @@ impl Service {
             self.look_at_oldest(book, &mut round);
         }
         if round.moved && !self.write(&mut round) {
-            round.taken.into_iter().for_each(|key| book.agenda.insert(key));
+            round.taken.into_iter().for_each(|key| book.agenda.put_back(key));
             return AFTER_FAILURE;
         }
         book.position = round.position;
+        self.broker.stats.timers.moved(round.found, round.delivered);
         self.broker.timers_shown.settle(round.gone, now_millis());
         if round.lost {
             self.broker.timers_shown.count_again();
@@ -294,9 +301,11 @@ impl Service {
         let Some(key) = self.key(unit)? else { return Ok(()) };
         if key > book.position.last {
             book.agenda.insert(key);
-            return Ok(());
+        } else {
+            self.deliver(unit, key, &mut book.taken_back, round)?;
         }
-        self.deliver(unit, key, &mut book.taken_back, round)
+        round.found += 1;
+        Ok(())
     }
 
     /// Takes what is due out of the agenda.
@@ -369,7 +378,10 @@ impl Service {
             return Ok(());
         }
         match held.restored(self.broker.store_host(), now_millis()) {
-            Ok(record) => round.push(record),
+            Ok(record) => {
+                round.push(record);
+                round.delivered += 1;
+            }
             Err(reason) => {
                 tracing::error!(%reason, offset = unit.offset, "a timer message is passed over");
             }

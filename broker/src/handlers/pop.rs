@@ -278,7 +278,7 @@ impl Take {
     fn answer(self, broker: &Arc<Broker>, harvest: Harvest) {
         let PopMessageRequest { consumer_group, topic, queue_id, .. } = &self.request;
         let figures = (harvest.bodies.len() as u64, harvest.bytes as u64);
-        broker.stats.pulled(consumer_group, topic, figures, self.received.elapsed());
+        broker.stats.pulled(consumer_group, (topic, *queue_id), figures, self.received);
         if harvest.rest > 0 {
             resume(
                 broker,

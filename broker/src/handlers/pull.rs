@@ -206,7 +206,7 @@ impl Pull {
         let mut answer = self.head(broker, code, &result);
         if code == response::SUCCESS {
             let figures = (result.messages.len() as u64, result.total_bytes as u64);
-            broker.stats.pulled(group, topic, figures, self.received.elapsed());
+            broker.stats.pulled(group, (topic, request.queue_id), figures, self.received);
             answer = answer.with_body(concatenated(result.messages, result.total_bytes));
         } else {
             broker.stats.pulled_nothing();

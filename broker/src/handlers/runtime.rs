@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use protocol::{
     body::{HaClientRuntimeInfo, HaRuntimeInfo, KvTable},
-    version,
+    name, version,
 };
 use segment::Space;
 
@@ -49,6 +49,7 @@ pub(crate) fn table(broker: &Arc<Broker>) -> Texts {
     disk(broker, &mut texts);
     lanes(broker, &mut texts);
     delay(broker, &mut texts);
+    timers(broker, &mut texts);
     absent(&mut texts);
     texts
 }
@@ -127,9 +128,25 @@ fn lanes(broker: &Arc<Broker>, texts: &mut Texts) {
     lane(texts, "pull", broker.lanes.waiting(Lane::Pull));
     lane(texts, "litePull", broker.lanes.waiting(Lane::Pull));
     lane(texts, "query", broker.lanes.waiting(Lane::Query));
-    lane(texts, "ack", (0, 0));
-    put(texts, "EndTransactionQueueSize", 0);
-    put(texts, "EndTransactionThreadPoolQueueCapacity", 0);
+    // Those of messages that were popped in order wait with pulls; the others go to the log at once.
+    lane(texts, "ack", broker.lanes.waiting(Lane::Pull));
+    let (waiting, bound) = broker.lanes.waiting(Lane::Query);
+    put(texts, "EndTransactionQueueSize", waiting);
+    put(texts, "EndTransactionThreadPoolQueueCapacity", bound);
+}
+
+/// How timers come, wait and go. A node that is not the master delivers none, and has nothing before
+/// it.
+fn timers(broker: &Arc<Broker>, texts: &mut Texts) {
+    let now = u64::try_from(now_millis()).unwrap_or(0);
+    let end = broker.store.max_offset(name::TIMER_TOPIC, 0);
+    let backlog = broker.timers_shown.backlog(end, now);
+    let (found, delivered) = broker.stats.timers.rates();
+    put(texts, "timerReadBehind", backlog.late);
+    put(texts, "timerOffsetBehind", backlog.unseen);
+    put(texts, "timerCongestNum", backlog.waiting);
+    put(texts, "timerEnqueueTps", decimal(found));
+    put(texts, "timerDequeueTps", decimal(delivered));
 }
 
 /// For each delay level how far its queue is delivered, and where it ends.
@@ -143,12 +160,6 @@ fn delay(broker: &Arc<Broker>, texts: &mut Texts) {
 
 /// What Java shows of parts that do not exist here, at rest.
 fn absent(texts: &mut Texts) {
-    for name in ["timerReadBehind", "timerOffsetBehind", "timerCongestNum"] {
-        put(texts, name, 0);
-    }
-    for name in ["timerEnqueueTps", "timerDequeueTps"] {
-        put(texts, name, "0.0");
-    }
     put(texts, "remainTransientStoreBufferNumbs", i32::MAX);
     put(texts, "remainHowManyDataToCommit", readable(0));
     put(texts, "remainHowManyDataToFlush", readable(0));

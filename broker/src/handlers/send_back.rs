@@ -42,6 +42,9 @@ pub(crate) fn send_back(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, 
         .unwrap_or(group.retry_max_times);
     rework(broker, &request, &group, (&mut message, most))?;
     broker.stats.sent_back(&request.group, &origin);
+    if message.topic == name::dlq_topic(&request.group) {
+        broker.stats.died(&request.group, &origin);
+    }
     let committed = broker.submit_inside(&[message])?;
     call.answer_with(async move {
         settled(committed.await, "the log has stopped; send the message back again")?;

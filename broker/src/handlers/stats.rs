@@ -18,7 +18,7 @@ use protocol::{
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
-    clock::now_millis,
+    clock::{local_text, now_millis},
     stats::Figures,
     topics::Topic,
 };
@@ -167,13 +167,17 @@ fn span_of(
     let next = committed.and_then(|offset| u64::try_from(offset).ok()).unwrap_or(0);
     let consume_time = next.checked_sub(1).map_or(min_time, time);
     let waiting = (next < max).then(|| time(next)).flatten();
+    let (first, consumed) = (min_time.unwrap_or(-1), consume_time.unwrap_or(-1));
+    let last = max.checked_sub(1).and_then(time).unwrap_or(-1);
     QueueTimeSpan {
         message_queue: message_queue(broker, topic, queue),
-        min_time_stamp: min_time.unwrap_or(-1),
-        max_time_stamp: max.checked_sub(1).and_then(time).unwrap_or(-1),
-        consume_time_stamp: consume_time.unwrap_or(-1),
+        min_time_stamp: first,
+        min_time_stamp_str: Some(local_text(first)),
+        max_time_stamp: last,
+        max_time_stamp_str: Some(local_text(last)),
+        consume_time_stamp: consumed,
+        consume_time_stamp_str: Some(local_text(consumed)),
         delay_time: waiting.map_or(0, |stored| now_millis() - stored),
-        ..QueueTimeSpan::default()
     }
 }
 

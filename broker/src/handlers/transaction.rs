@@ -49,7 +49,9 @@ pub(crate) fn end(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
                 broker.transaction_ended(&ending, &placed);
                 if let Some(topic) = &ending.topic {
                     let bytes = placed.lengths.first().copied().unwrap_or(0);
-                    broker.stats.sent(topic, 1, u64::from(bytes), received.elapsed());
+                    let queue = ending.records.first().map_or(0, |record| record.queue_id);
+                    let stored = (1, u64::from(bytes));
+                    broker.stats.sent((topic, queue), stored, received.elapsed());
                 }
                 Ok(reply::answer(response::SUCCESS))
             }

@@ -40,6 +40,19 @@ pub(crate) enum Measure {
     Messages,
     /// Their size in bytes.
     Bytes,
+    /// How long requests took, in milliseconds.
+    Millis,
+}
+
+/// What one request adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Amount {
+    /// Number of messages.
+    pub(crate) messages: u64,
+    /// Their size in bytes.
+    pub(crate) bytes: u64,
+    /// How long the request took, in milliseconds.
+    pub(crate) millis: u64,
 }
 
 /// Figures over one span.
@@ -59,6 +72,7 @@ struct Sample {
     requests: u64,
     messages: u64,
     bytes: u64,
+    millis: u64,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +88,7 @@ pub(crate) struct Meter {
     requests: AtomicU64,
     messages: AtomicU64,
     bytes: AtomicU64,
+    millis: AtomicU64,
     windows: Mutex<Windows>,
 }
 
@@ -87,15 +102,17 @@ impl Meter {
             requests: AtomicU64::new(0),
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            millis: AtomicU64::new(0),
             windows: Mutex::new(windows),
         }
     }
 
     /// Counts one request.
-    pub(crate) fn add(&self, messages: u64, bytes: u64) {
+    pub(crate) fn add(&self, amount: Amount) {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.messages.fetch_add(messages, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.messages.fetch_add(amount.messages, Ordering::Relaxed);
+        self.bytes.fetch_add(amount.bytes, Ordering::Relaxed);
+        self.millis.fetch_add(amount.millis, Ordering::Relaxed);
     }
 
     /// Messages since the start.
@@ -126,6 +143,7 @@ impl Meter {
         let value = |sample: &Sample| match measure {
             Measure::Messages => sample.messages,
             Measure::Bytes => sample.bytes,
+            Measure::Millis => sample.millis,
         };
         let sum = value(&last).saturating_sub(value(&first));
         let elapsed = last.at.saturating_sub(first.at).max(SHORTEST);
@@ -140,6 +158,7 @@ impl Meter {
             requests: self.requests.load(Ordering::Relaxed),
             messages: self.messages.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
+            millis: self.millis.load(Ordering::Relaxed),
         }
     }
 }
@@ -165,14 +184,16 @@ mod tests {
     #[test]
     fn figures_cover_the_last_minute_only() {
         let meter = Meter::new(0);
-        meter.add(3, 300);
-        meter.add(1, 50);
+        meter.add(Amount { messages: 3, bytes: 300, millis: 5 });
+        meter.add(Amount { messages: 1, bytes: 50, millis: 2 });
         let at_once = meter.figures(Span::Minute, Measure::Messages, 10);
         assert_eq!(at_once, Figures { sum: 4, tps: 4.0, average: 2.0 });
+        let took = meter.figures(Span::Minute, Measure::Millis, 10);
+        assert_eq!(took, Figures { sum: 7, tps: 7.0, average: 3.5 });
         for tick in 1..=12 {
             meter.sample(tick * 10_000);
         }
-        meter.add(6, 600);
+        meter.add(Amount { messages: 6, bytes: 600, millis: 0 });
         let later = meter.figures(Span::Minute, Measure::Bytes, 120_000);
         assert_eq!(later, Figures { sum: 600, tps: 10.0, average: 600.0 });
         let hour = meter.figures(Span::Hour, Measure::Messages, 120_000);

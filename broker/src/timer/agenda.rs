@@ -15,6 +15,10 @@ pub(super) struct Agenda {
     keys: BTreeSet<Key>,
     /// Timers behind this one lie in the queue alone.
     horizon: Option<Key>,
+    /// How many lie behind it.
+    beyond: u64,
+    /// Messages before this offset are counted, wherever they went.
+    counted: u64,
     most: usize,
 }
 
@@ -26,17 +30,39 @@ impl Default for Agenda {
 
 impl Agenda {
     fn new(most: usize) -> Self {
-        Self { keys: BTreeSet::new(), horizon: None, most: most.max(1) }
+        Self { keys: BTreeSet::new(), horizon: None, beyond: 0, counted: 0, most: most.max(1) }
     }
 
-    /// Adds a timer; where there are too many the last of them is left to the queue.
+    /// Adds a timer; where there are too many the last of them is left to the queue. One that was
+    /// added before is the same one: a turn that failed looks at its messages again.
     pub(super) fn insert(&mut self, key: Key) {
-        if self.horizon.is_some_and(|horizon| key > horizon) {
-            return;
+        let is_new = key.offset >= self.counted;
+        self.counted = self.counted.max(key.offset.saturating_add(1));
+        if self.is_beyond(key) {
+            self.beyond += u64::from(is_new);
+        } else {
+            self.keep(key);
         }
+    }
+
+    /// Adds one again that was taken out.
+    pub(super) fn put_back(&mut self, key: Key) {
+        if self.is_beyond(key) {
+            self.beyond += 1;
+        } else {
+            self.keep(key);
+        }
+    }
+
+    fn is_beyond(&self, key: Key) -> bool {
+        self.horizon.is_some_and(|horizon| key > horizon)
+    }
+
+    fn keep(&mut self, key: Key) {
         self.keys.insert(key);
         if self.keys.len() > self.most {
             self.keys.pop_last();
+            self.beyond += 1;
             self.horizon = self.keys.last().copied();
         }
     }
@@ -48,7 +74,9 @@ impl Agenda {
 
     /// Takes one out.
     pub(super) fn remove(&mut self, key: Key) {
-        self.keys.remove(&key);
+        if !self.keys.remove(&key) && self.is_beyond(key) {
+            self.beyond = self.beyond.saturating_sub(1);
+        }
     }
 
     /// Whether all that were kept are taken and there may be others in the queue.
@@ -60,11 +88,18 @@ impl Agenda {
     pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.horizon = None;
+        (self.beyond, self.counted) = (0, 0);
     }
 
     /// How many are kept.
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// How many wait, with those that lie in the queue alone.
+    pub(super) fn waiting(&self) -> u64 {
+        self.keys.len() as u64 + self.beyond
     }
 }
 
@@ -139,6 +174,27 @@ mod tests {
         assert_eq!(agenda.len(), 2, "behind the horizon");
         agenda.insert(key(5));
         assert_eq!(agenda.first(), Some(key(5)));
+    }
+
+    #[test]
+    fn all_that_wait_are_counted_wherever_they_lie() {
+        let key = |due, offset| Key { due, offset };
+        let mut agenda = Agenda::new(2);
+        let keys = [key(10, 0), key(20, 1), key(30, 2), key(40, 3), key(5, 4)];
+        keys.iter().for_each(|key| agenda.insert(*key));
+        assert_eq!((agenda.len(), agenda.waiting()), (2, 5));
+        keys.iter().for_each(|key| agenda.insert(*key));
+        assert_eq!(agenda.waiting(), 5, "a turn that failed looks at them again");
+        agenda.remove(key(5, 4));
+        agenda.remove(key(40, 3));
+        assert_eq!((agenda.len(), agenda.waiting()), (1, 3));
+        agenda.put_back(key(40, 3));
+        agenda.put_back(key(5, 4));
+        assert_eq!((agenda.len(), agenda.waiting()), (2, 5));
+        agenda.clear();
+        assert_eq!(agenda.waiting(), 0);
+        keys[2..].iter().for_each(|key| agenda.insert(*key));
+        assert_eq!(agenda.waiting(), 3);
     }
 
     #[test]

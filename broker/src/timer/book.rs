@@ -33,8 +33,8 @@ impl Book {
         }
     }
 
-    /// How many wait in memory.
-    pub(super) fn waiting(&self) -> usize {
-        self.agenda.len()
+    /// How many wait, of those that were looked at.
+    pub(super) fn waiting(&self) -> u64 {
+        self.agenda.waiting()
     }
 }

@@ -1,5 +1,6 @@
 //! What Java's slaves are told of timers: how far they are delivered (code 60, the form of
 //! `TimerCheckpoint.java`), and how many wait for each topic (code 61, that of `TimerMetrics.java`).
+//! Runtime info tells operators how many wait, and whether delivery keeps up.
 //!
 //! A Java member that becomes the master puts into its wheel what lies from the one number on, and
 //! delivers what is out from the other on, so that both must hold of the same moment.
@@ -31,6 +32,29 @@ struct Told {
     checkpoint: Option<Checkpoint>,
     /// How many wait, once somebody has asked for it.
     census: Option<Census>,
+    /// What waits, while this node delivers.
+    pending: Option<Pending>,
+}
+
+/// What a master has before it.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    /// When the first of them is due.
+    first: Option<u64>,
+    /// The first offset that was not looked at.
+    next: u64,
+    number: u64,
+}
+
+/// How delivery keeps up, for runtime info; nothing where this node delivers no timers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Backlog {
+    /// For how many seconds the next timer has been due.
+    pub(crate) late: u64,
+    /// Messages of the queue that were not looked at.
+    pub(crate) unseen: u64,
+    /// Timers that wait, those apart that were not looked at.
+    pub(crate) waiting: u64,
 }
 
 /// How far timers are delivered, in Java's terms.
@@ -135,20 +159,32 @@ impl Shown {
         (delivers && census.whole).then(|| census.body())
     }
 
+    /// How far delivery is behind, where the queue ends at `end`.
+    pub(crate) fn backlog(&self, end: u64, now: u64) -> Backlog {
+        let Some(pending) = self.told().pending else { return Backlog::default() };
+        Backlog {
+            late: pending.first.map_or(0, |due| now.saturating_sub(due) / 1_000),
+            unseen: end.saturating_sub(pending.next),
+            waiting: pending.number,
+        }
+    }
+
     /// This node delivers no timers, or begins to.
     pub(super) fn forget(&self) {
         let mut told = self.told();
-        told.checkpoint = None;
+        (told.checkpoint, told.pending) = (None, None);
         told.census = told.census.take().map(|_old| Census::default());
     }
 
     /// Says how far `book` is.
     pub(super) fn show(&self, book: &Book, now: u64) {
         let first = book.agenda.first();
+        let Position { next, .. } = book.position;
+        let number = book.waiting();
+        self.told().pending = Some(Pending { first: first.map(|key| key.due), next, number });
         if first.is_none() && book.agenda.must_look_again() {
             return;
         }
-        let Position { next, .. } = book.position;
         let read = read_until(first, now);
         let mut told = self.told();
         let before = told.checkpoint.unwrap_or(Checkpoint { read: 0, next: 0, moved: 0, moves: 0 });
@@ -241,6 +277,19 @@ mod tests {
         assert_ne!(version(&shown), first);
         shown.forget();
         assert_eq!(version(&shown), None);
+    }
+
+    #[test]
+    fn a_backlog_tells_what_is_late_unseen_and_waiting() {
+        let shown = Shown::default();
+        assert_eq!(shown.backlog(9, 90_000), Backlog::default(), "this node delivers none");
+        shown.show(&book(9, &[]), 90_000);
+        assert_eq!(shown.backlog(9, 95_000), Backlog::default(), "nothing waits");
+        shown.show(&book(9, &[92_000, 200_000]), 90_000);
+        assert_eq!(shown.backlog(14, 90_000), Backlog { late: 0, unseen: 5, waiting: 2 });
+        assert_eq!(shown.backlog(9, 99_500), Backlog { late: 7, unseen: 0, waiting: 2 });
+        shown.forget();
+        assert_eq!(shown.backlog(14, 99_500), Backlog::default());
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod clients;
 mod config;
 mod damaged_files;
 mod delay;
+mod figures;
 mod filter;
 mod fixture;
 mod group;

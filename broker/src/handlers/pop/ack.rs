@@ -45,7 +45,9 @@ pub(crate) fn ack(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Reject
     let revive = check_revive_queue(broker, handle.revive_queue)?;
     let key = key_of(&request.topic, &request.consumer_group, request.queue_id, &handle);
     let record = Writer::of(broker, now_millis()).acks(revive, &key, &[request.offset]);
-    commit(broker, call, &[record])
+    let reply = commit(broker, call, &[record])?;
+    broker.stats.acknowledged(&request.consumer_group, &request.topic, 1);
+    Ok(reply)
 }
 
 /// 200151: messages of several pops are done.
@@ -61,6 +63,7 @@ pub(crate) fn acks(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
     }
     let name = body.broker_name.unwrap_or_else(|| broker.config().broker_name.clone());
     let (mut records, mut messages) = (Vec::with_capacity(list.len()), Vec::new());
+    let mut done = Vec::with_capacity(list.len());
     for ack in &list {
         let Some((key, offsets)) = named(broker, ack, &name)? else { continue };
         if ack.revive_queue_id == ORDERED {
@@ -74,11 +77,18 @@ pub(crate) fn acks(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
         } else {
             let revive = check_revive_queue(broker, ack.revive_queue_id)?;
             records.push(Writer::of(broker, now_millis()).acks(revive, &key, &offsets));
+            done.push((key, offsets.len() as u64));
         }
     }
     match (records.is_empty(), messages.is_empty()) {
         (true, true) => Reply::done(call),
-        (_, true) => commit(broker, call, &records),
+        (_, true) => {
+            let reply = commit(broker, call, &records)?;
+            for (key, number) in done {
+                broker.stats.acknowledged(&key.group, &key.topic, number);
+            }
+            Ok(reply)
+        }
         (true, false) => ordered::acknowledge(broker, call, messages),
         (false, false) => {
             let remark = "acks names messages that were popped in order and others; divide it";

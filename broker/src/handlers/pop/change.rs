@@ -51,6 +51,8 @@ pub(crate) fn change(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
     let records =
         [writer.point(revive, &after, &point), writer.acks(revive, &before, &[request.offset])];
     let committed = broker.submit_records(&records)?;
+    broker.stats.checked(group, topic);
+    broker.stats.acknowledged(group, topic, 1);
     let header = ChangeInvisibleTimeResponse {
         pop_time,
         invisible_time: request.invisible_time,

@@ -345,6 +345,7 @@ impl Collecting<'_> {
         let writer = Writer::of(self.broker, self.harvest.pop_time);
         let point = key.point(self.take.request.invisible_time, offsets);
         self.harvest.records.push(writer.point(self.harvest.revive_queue, &key, &point));
+        self.broker.stats.checked(&key.group, &key.topic);
         let (topic, queue) = (key.topic, key.queue);
         self.harvest.moves.push(Move { topic, queue, from, to });
     }

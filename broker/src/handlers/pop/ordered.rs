@@ -53,6 +53,9 @@ pub(super) fn acknowledge(
             changes.extend(acknowledge_one(broker, message)?);
         }
         let written = write(broker, changes)?;
+        for Message { of, .. } in &messages {
+            broker.stats.acknowledged(&of.group, &of.topic, 1);
+        }
         let of = messages.into_iter().map(|message| message.of);
         let is_free = |of: &Queue| !broker.pop.orders.is_blocked(of, None, now_millis());
         freed(broker, &of.filter(is_free).collect::<Vec<_>>());

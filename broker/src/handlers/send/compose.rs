@@ -58,8 +58,11 @@ impl Send {
             let version = call.command.version;
             let level = delay_level(&properties)?;
             let asks = (version, group, has_room);
-            self.retry_or_dead_letter(broker, asks, (&mut record, level))?
-                .then(|| properties.insert(key::DELAY, "-1"));
+            if self.retry_or_dead_letter(broker, asks, (&mut record, level))? {
+                properties.insert(key::DELAY, "-1");
+                let origin = properties.get(key::RETRY_TOPIC).unwrap_or(&request.topic);
+                broker.stats.died(group, origin);
+            }
         }
         if let Some(queue) = priority::take_queue(&mut properties, topic.write_queue_nums) {
             record.queue_id = queue;

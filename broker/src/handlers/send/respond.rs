@@ -157,7 +157,7 @@ async fn keep(
     record: MessageRecord,
     missing: Option<Topic>,
 ) -> Option<Stored> {
-    let topic = record.topic.clone();
+    let (topic, queue) = (record.topic.clone(), record.queue_id);
     let not_kept = |reason: &str| tracing::warn!(topic, reason, "a reply was not stored");
     if let Some(missing) = missing
         && let Err(rejection) = broker.ensure_topic(missing).await
@@ -178,7 +178,7 @@ async fn keep(
             let stored = placed.records().next()?;
             let (offset, physical) = offsets(stored);
             let bytes = u64::try_from(stored.len()).unwrap_or(0);
-            broker.stats.sent(&topic, 1, bytes, begun.elapsed());
+            broker.stats.sent((&topic, queue), (1, bytes), begun.elapsed());
             Some(Stored { id: offset_message_id(broker.store_host(), physical), offset })
         }
         Err(failure) => {
