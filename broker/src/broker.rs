@@ -246,6 +246,7 @@ impl Broker {
                 }
                 RoleEffect::DropLeases => {
                     self.locks.forget();
+                    self.offsets.broadcast.forget();
                     self.transactions.forget();
                     self.forget_unapplied();
                     pull::resume(self, self.hold.drain(None));

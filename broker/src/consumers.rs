@@ -235,6 +235,16 @@ impl<C: Clone> Consumers<C> {
             .cloned()
     }
 
+    /// What a connection calls itself, where its group gives every message to each member that is
+    /// pushed to.
+    pub(crate) fn broadcast_client(&self, group: &str, id: u64) -> Option<String> {
+        let group = self.groups.get(group)?;
+        let profile = group.profile();
+        (profile.is_broadcasting() && profile.is_passive())
+            .then(|| group.member(id).map(|member| member.client_id.clone()))
+            .flatten()
+    }
+
     /// Groups that are online and have subscribed a topic.
     pub(crate) fn groups_of_topic(&self, topic: &str) -> Vec<String> {
         self.groups

@@ -9,10 +9,12 @@ use std::{
 use segment::Throttle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::broker::Broker;
+use crate::{broker::Broker, handlers::pull::broadcast};
 
 /// How often clients are looked at (`ClientHousekeepingService`).
 const EXPIRY: Duration = Duration::from_secs(10);
+/// How often the least offsets of broadcasting groups are kept (`BroadcastOffsetManager`).
+const LEAST_OFFSETS: Duration = Duration::from_secs(5);
 
 /// Does the regular work until it is dropped. What changed after its last round is written by
 /// [`flush`], which a stop calls.
@@ -22,13 +24,15 @@ pub(crate) async fn run(broker: Arc<Broker>) {
     let mut seconds = interval(Duration::from_secs(1));
     let mut expiries = interval(EXPIRY);
     let mut flushes = interval(flush_every);
-    for timer in [&mut seconds, &mut expiries, &mut flushes] {
+    let mut broadcasts = interval(LEAST_OFFSETS);
+    for timer in [&mut seconds, &mut expiries, &mut flushes, &mut broadcasts] {
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     }
     loop {
         tokio::select! {
             _ = seconds.tick() => broker.stats.tick(),
             _ = expiries.tick() => broker.expire_clients(Instant::now()),
+            _ = broadcasts.tick() => broadcast::keep_least(&broker),
             _ = flushes.tick() => flush_apart(&broker, &warned).await,
         }
     }

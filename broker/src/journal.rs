@@ -303,6 +303,7 @@ impl Broker {
         for change in changes {
             let Change::DeleteTopic(topic) = change else { continue };
             self.stats.forget_topic(topic);
+            self.offsets.broadcast.forget_where(|of, _| of == topic);
             pull::resume(self, self.hold.drain(Some(topic)));
             pop::let_go(self, Some(topic));
         }

@@ -1,8 +1,9 @@
 //! Where blocking work of handlers runs: lanes of bounded width and bounded queue.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use protocol::code::response;
@@ -64,10 +65,10 @@ impl Lanes {
         }
     }
 
-    /// Requests that wait for a lane, and the bound of its queue.
-    pub(crate) fn waiting(&self, lane: Lane) -> (usize, usize) {
+    /// What waits for a lane.
+    pub(crate) fn waiting(&self, lane: Lane) -> Queued {
         match lane {
-            Lane::Inline => (0, 0),
+            Lane::Inline => Queued::default(),
             Lane::Pull => self.pull.waiting(),
             Lane::Query => self.query.waiting(),
             Lane::Admin => self.admin.waiting(),
@@ -75,38 +76,61 @@ impl Lanes {
     }
 }
 
+/// The queue of a lane at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Queued {
+    /// Requests that wait.
+    pub(crate) number: usize,
+    /// The most that may.
+    pub(crate) bound: usize,
+    /// For how long the first of them has waited.
+    pub(crate) longest: Duration,
+}
+
 #[derive(Debug)]
 struct Track {
     free: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
+    line: Arc<Mutex<Line>>,
     queue: usize,
+}
+
+/// Requests that wait, in the order in which they came.
+#[derive(Debug, Default)]
+struct Line {
+    since: BTreeMap<u64, Instant>,
+    next: u64,
+}
+
+fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Track {
     fn new(width: usize, queue: usize) -> Self {
-        Self {
-            free: Arc::new(Semaphore::new(width.max(1))),
-            waiting: Arc::new(AtomicUsize::new(0)),
-            queue,
-        }
+        Self { free: Arc::new(Semaphore::new(width.max(1))), line: Arc::default(), queue }
     }
 
-    fn waiting(&self) -> (usize, usize) {
-        (self.waiting.load(Ordering::Relaxed), self.queue)
+    fn waiting(&self) -> Queued {
+        let line = lock(&self.line);
+        let longest = line.since.first_key_value().map_or(Duration::ZERO, |(_, at)| at.elapsed());
+        Queued { number: line.since.len(), bound: self.queue, longest }
     }
 
     fn place(&self) -> Result<Place, Rejection> {
         if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
             return Ok(Place::Free(permit));
         }
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.queue {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let mut line = lock(&self.line);
+        if line.since.len() >= self.queue {
             return Err(Rejection::new(
                 response::SYSTEM_BUSY,
                 "[OVERLOAD]system busy, start flow control for a while",
             ));
         }
-        let waiting = Waiting(Arc::clone(&self.waiting));
+        let place = line.next;
+        line.next += 1;
+        line.since.insert(place, Instant::now());
+        let waiting = Waiting { line: Arc::clone(&self.line), place };
         Ok(Place::Queued(Arc::clone(&self.free), waiting))
     }
 }
@@ -125,11 +149,14 @@ pub(crate) enum Place {
 
 /// One request that waits.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<AtomicUsize>);
+pub(crate) struct Waiting {
+    line: Arc<Mutex<Line>>,
+    place: u64,
+}
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.line).since.remove(&self.place);
     }
 }
 
@@ -160,7 +187,7 @@ fn run_blocking(permit: OwnedSemaphorePermit, work: impl FnOnce() + Send + 'stat
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::mpsc, time::Duration};
+    use std::sync::mpsc;
 
     use super::*;
 
@@ -175,11 +202,14 @@ mod tests {
             first.send(1).expect("listening");
         });
         track.place().expect("queued").run(move || done.send(2).expect("listening"));
+        let queued = track.waiting();
+        assert_eq!((queued.number, queued.bound), (1, 1));
+        assert!(queued.longest > Duration::ZERO);
         let refused = track.place().expect_err("full");
         assert_eq!(refused.code, response::SYSTEM_BUSY);
         release.send(()).expect("held");
         let limit = Duration::from_secs(10);
         assert_eq!((ran.recv_timeout(limit), ran.recv_timeout(limit)), (Ok(1), Ok(2)));
-        assert_eq!(track.waiting(), (0, 1));
+        assert_eq!(track.waiting(), Queued { number: 0, bound: 1, longest: Duration::ZERO });
     }
 }

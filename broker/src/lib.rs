@@ -6,6 +6,7 @@
 
 mod assignment;
 mod audit;
+mod broadcast;
 mod broker;
 mod call;
 mod clock;
@@ -41,6 +42,7 @@ mod pending;
 mod pop;
 mod presence;
 mod priority;
+mod produced;
 mod producers;
 mod protocol_status;
 mod registration;

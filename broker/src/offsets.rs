@@ -21,6 +21,8 @@ use dashmap::DashMap;
 use protocol::body::{ConsumerOffsetSerializeWrapper, DataVersion};
 use store::journal::{Change, Tables};
 
+use crate::broadcast::Broadcast;
+
 /// The largest queue number that an offset is kept for.
 const MAX_QUEUE: i32 = 65_535;
 
@@ -71,6 +73,8 @@ pub(crate) struct Offsets {
     commits: AtomicU64,
     /// Keys with commits that no record holds.
     unsent: Mutex<Vec<String>>,
+    /// Where single members of broadcasting groups are.
+    pub(crate) broadcast: Broadcast,
 }
 
 /// Commits of some groups on their way into the log.
@@ -283,6 +287,11 @@ impl Offsets {
         self.select(|topic, of_group| (of_group == group).then(|| topic.to_owned()))
     }
 
+    /// Whether there are offsets of a group of this name.
+    pub(crate) fn has_any(&self, group: &str) -> bool {
+        self.table.iter().any(|row| split(row.key()).is_some_and(|(_, of_group)| of_group == group))
+    }
+
     /// Groups that have offsets for the topic, in order.
     pub(crate) fn groups_of(&self, topic: &str) -> BTreeSet<String> {
         self.select(|of_topic, group| (of_topic == topic).then(|| group.to_owned()))
@@ -384,7 +393,12 @@ impl Offsets {
         self.table
             .iter()
             .filter(|entry| !entry.committed.is_empty() || !entry.pending.is_empty())
-            .filter_map(|entry| split(entry.key()).and_then(|(topic, group)| pick(topic, group)))
+            .filter_map(|entry| {
+                // The least offsets of a broadcasting group are of no group that anybody consumes by.
+                let (topic, group) =
+                    split(entry.key()).filter(|(_, group)| !group.contains('@'))?;
+                pick(topic, group)
+            })
             .collect()
     }
 

@@ -16,13 +16,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use protocol::name;
-
 pub(crate) use timers::Timers;
-pub(crate) use totals::Reading;
+pub(crate) use totals::{Mornings, Reading};
 pub(crate) use window::{Figures, Measure, Span};
 
-use crate::clock;
+use crate::{clock, produced::Produced};
 
 use table::Table;
 use totals::Totals;
@@ -36,8 +34,6 @@ const TOOL_GROUPS: [&str; 3] = ["TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TE
 #[derive(Debug)]
 pub(crate) struct Stats {
     cluster: String,
-    /// The topic of this name belongs to the broker, as that of the cluster does.
-    broker: String,
     /// Sends, by topic.
     topic_put: Table,
     /// Pulls and pops, by topic and group.
@@ -54,6 +50,8 @@ pub(crate) struct Stats {
     broker_get: Meter,
     broker_ack: Meter,
     broker_check: Meter,
+    /// What was looked up of what users produced.
+    pub(crate) produced: Produced,
     /// Timers that came and went.
     pub(crate) timers: Timers,
     totals: Totals,
@@ -75,11 +73,10 @@ pub(crate) type OfQueue<'a> = (&'a str, i32);
 
 impl Stats {
     /// Empty tables. `cluster` is the key of the statistics of the whole broker.
-    pub(crate) fn new(cluster: &str, broker: &str) -> Self {
+    pub(crate) fn new(cluster: &str) -> Self {
         let now = now_millis();
         Self {
             cluster: cluster.to_owned(),
-            broker: broker.to_owned(),
             topic_put: Table::default(),
             group_get: Table::default(),
             acknowledged: Table::default(),
@@ -90,6 +87,7 @@ impl Stats {
             broker_get: Meter::new(now),
             broker_ack: Meter::new(now),
             broker_check: Meter::new(now),
+            produced: Produced::default(),
             timers: Timers::new(now),
             totals: Totals::new(now),
         }
@@ -106,10 +104,6 @@ impl Stats {
         self.topic_put.add_of_queue(topic, queue, amount);
         self.broker_put.add(amount);
         self.totals.stored(messages, bytes, elapsed);
-        // Java keeps system topics out of the counts of days (`BrokerStats.java`).
-        if !name::is_system_topic(topic) && topic != self.cluster && topic != self.broker {
-            self.totals.stored_by_users(messages);
-        }
     }
 
     /// Counts a send that was not stored.
@@ -262,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_statistic_exists_once_something_was_counted() {
-        let stats = Stats::new("DefaultCluster", "b");
+        let stats = Stats::new("DefaultCluster");
         assert_eq!(stats.view("TOPIC_PUT_NUMS", "T"), None);
         assert_eq!(stats.view("BROKER_PUT_NUMS", "DefaultCluster"), None);
         stats.sent(("T", 0), (3, 30), Duration::from_millis(1));
@@ -276,17 +270,8 @@ mod tests {
     }
 
     #[test]
-    fn topics_of_the_system_are_not_in_the_counts_of_days() {
-        let stats = Stats::new("C", "b");
-        for topic in ["RMQ_SYS_TRACE_TOPIC", "C", "b", "T"] {
-            stats.sent((topic, 0), (2, 20), Duration::ZERO);
-        }
-        assert_eq!((stats.totals().put_messages, stats.totals().put_by_users), (8, 2));
-    }
-
-    #[test]
     fn tools_do_not_count_as_consumption() {
-        let stats = Stats::new("C", "b");
+        let stats = Stats::new("C");
         stats.pulled("TOOLS_CONSUMER", ("T", 0), (5, 50), Instant::now());
         assert_eq!(stats.totals().transferred, 0);
         stats.pulled("G", ("T", 0), (12, 120), Instant::now());
@@ -299,7 +284,7 @@ mod tests {
 
     #[test]
     fn deleted_names_are_forgotten_and_keys_are_bounded() {
-        let stats = Stats::new("C", "b");
+        let stats = Stats::new("C");
         stats.pulled("G", ("T", 0), (1, 1), Instant::now());
         stats.sent_back("G", "T");
         stats.sent_back("H", "T");

@@ -94,7 +94,8 @@ const DELAYED: usize = 30;
 
 /// Cases 52, 53, 80 and 86: the master is killed, and later the lead goes back to it. Progress of a
 /// group stays, each delayed message comes once, no look at a follower's topics finds fewer than
-/// there are, and the ends of all logs are told alike.
+/// there are, the ends of all logs are told alike, and so is how much was produced, which is the same
+/// from one master to the next.
 #[test]
 fn progress_delays_and_tables_go_over_to_the_next_master() {
     let mut world = World::new(1);
@@ -130,8 +131,14 @@ fn progress_delays_and_tables_go_over_to_the_next_master() {
             raw.sent(&address, "D", &format!("d{number}"), "DELAY\u{1}1\u{2}");
             world.names[0].run(&["admin", "topic", "create", &format!("X{}", number % 3)]);
         }
+        wait("followers count", || {
+            (0..MEMBERS).all(|node| figures(&raw, &world, node).produced > 0)
+        });
+        let before = figures(&raw, &world, first).produced;
         world.kill(first);
         let second = world.settled(&others(first));
+        let after = figures(&raw, &world, second).produced;
+        assert!((before..=1 + DELAYED as u64).contains(&after), "{before}, then {after}");
         assert_eq!(raw.progress(&world.address(second), "G", "T"), Some(1));
     });
     assert!(looks.load(Ordering::Relaxed) > 10, "the table was looked at");
@@ -154,17 +161,35 @@ fn progress_delays_and_tables_go_over_to_the_next_master() {
     assert!(copies.values().all(|count| *count == 1), "{copies:?}");
     wait("equal ends", || {
         let figures: Vec<_> = (0..MEMBERS).map(|node| figures(&raw, &world, node)).collect();
-        figures.iter().all(|it| it == &figures[0] && it.1 == "0")
+        figures.iter().all(|it| it == &figures[0] && it.behind == "0")
     });
+    let told = figures(&raw, &world, first);
+    assert_eq!(told.produced, 1 + DELAYED as u64, "{told:?}");
 }
 
-/// The end of the log and what is not in the queues yet, as dashboards read them.
-fn figures(raw: &Raw, world: &World, node: usize) -> (String, String) {
+/// What dashboards read of a member.
+#[derive(Debug, PartialEq)]
+struct Figures {
+    /// End of the log.
+    end: String,
+    /// What is not in the queues yet.
+    behind: String,
+    /// Messages in topics of users: now, and at the last two midnights.
+    produced: u64,
+    mornings: [String; 2],
+}
+
+fn figures(raw: &Raw, world: &World, node: usize) -> Figures {
     let request = Command::request(request::GET_BROKER_RUNTIME_INFO);
     let answer = raw.call(&world.address(node), request).expect("an answer");
     let told: Value = serde_json::from_slice(&answer.body).expect("JSON");
     let text = |name: &str| told["table"][name].as_str().expect(name).to_owned();
-    (text("commitLogMaxOffset"), text("dispatchBehindBytes"))
+    Figures {
+        end: text("commitLogMaxOffset"),
+        behind: text("dispatchBehindBytes"),
+        produced: text("msgPutTotalTodayNow").parse().expect("a number"),
+        mornings: ["msgPutTotalTodayMorning", "msgPutTotalYesterdayMorning"].map(text),
+    }
 }
 
 /// 16 senders that ask for routes each second.

@@ -367,6 +367,12 @@ keys! {
     "Consumers" {
         "flushConsumerOffsetInterval" flush_consumer_offset_interval: u64 = 5_000, "ms" [10, 600000], fixed,
             "Time between two writes of the JSON files in config/, which follow the journal in the log: no acknowledged offset or topic is lost between two of them.";
+        "enableBroadcastOffsetStore" enable_broadcast_offset_store: bool = true, "", hot,
+            "Whether the broker remembers where members of broadcasting groups pull, so that one that comes by a proxy, or leaves it, goes on where it was, and a new one behind a proxy begins with the one that is furthest behind. Single members are in the master's memory, the least offsets in the log under the group `GROUP@broadcast`: after a change of the master a member that a proxy knows nothing of begins there, and may get messages again.";
+        "broadcastOffsetExpireSecond" broadcast_offset_expire_second: u64 = 120, "s" [1, 86400], hot,
+            "How long a member of a broadcasting group is remembered that is not online and does not pull.";
+        "broadcastOffsetExpireMaxSecond" broadcast_offset_expire_max_second: u64 = 300, "s" [1, 86400], hot,
+            "The same for one that is online.";
         "channelExpiredTimeout" channel_expired_timeout: u64 = 120_000, "ms" [1000, 86400000], fixed,
             "A client without a heartbeat for this long is forgotten.";
         "serverLoadBalancerEnable" server_load_balancer_enable: bool = true, "", hot,

@@ -71,6 +71,11 @@ impl Profile {
     pub(crate) fn is_broadcasting(self) -> bool {
         self.message_model == "BROADCASTING"
     }
+
+    /// Whether its members are pushed to, as their applications see it.
+    pub(crate) fn is_passive(self) -> bool {
+        self.consume_type == "CONSUME_PASSIVELY"
+    }
 }
 
 /// A group as it is at one moment.

@@ -18,6 +18,7 @@ use protocol::{
 use store::journal::Change;
 
 use crate::{
+    broadcast::least_group,
     broker::Broker,
     call::{Call, Rejection, Reply},
     compat::java_slave::as_changes,
@@ -94,10 +95,15 @@ pub(crate) fn delete(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
         if header.clean_offset && !broker.offsets.topics_of(group).is_empty() {
             changes.push(Change::DropOffsetsOfGroup(group.clone()));
         }
+        let least = least_group(group);
+        if broker.offsets.has_any(&least) {
+            changes.push(Change::DropOffsetsOfGroup(least));
+        }
         Ok((changes, there))
     })?;
     tracing::info!(group, there, header.clean_offset, peer = %call.client, "subscription group is deleted");
     broker.stats.forget_group(group);
+    broker.offsets.broadcast.forget_where(|_, of| of == group);
     Reply::done(call)
 }
 

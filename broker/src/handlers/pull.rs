@@ -1,6 +1,7 @@
 //! Pulls: codes 11 and 361, and 46 which checks a subscription before it is used
 //! (`PullMessageProcessor.java`, `DefaultPullMessageResultHandler.java`).
 
+pub(crate) mod broadcast;
 mod check;
 pub(in crate::handlers) mod filter;
 mod slave;
@@ -32,6 +33,8 @@ use crate::{
 };
 
 pub(crate) use check::check_client_config;
+
+use broadcast::Receiver;
 use filter::PullFilter;
 
 /// A client is never kept waiting for longer than this, whatever it asks for.
@@ -46,6 +49,8 @@ pub(crate) struct Pull {
     topic: Arc<Topic>,
     group: Arc<SubscriptionGroupConfig>,
     received: Instant,
+    /// Who pulls, of a group that broadcasts.
+    receiver: Option<Receiver>,
     /// When it is answered at the latest, once it was held.
     until: Option<Instant>,
     responder: Responder,
@@ -54,6 +59,7 @@ pub(crate) struct Pull {
 /// Gives messages of one queue; waits for them where the client allows it.
 pub(crate) fn pull(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejection> {
     let checked = check::check(broker, call)?;
+    let receiver = Receiver::of(broker, &checked.request, &call.connection);
     let pull = Pull {
         queue: u32::try_from(checked.request.queue_id).unwrap_or_default(),
         request: checked.request,
@@ -61,6 +67,7 @@ pub(crate) fn pull(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
         topic: checked.topic,
         group: checked.group,
         received: call.received,
+        receiver,
         until: None,
         responder: call.take_responder()?,
     };
@@ -70,6 +77,8 @@ pub(crate) fn pull(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rejec
         broker.unannounced.pulled(queue.0, call.connection.id());
     }
     if let Some(offset) = pull.pending_reset(broker) {
+        pull.answer_reset(broker, offset);
+    } else if let Some(offset) = pull.broadcast_begin(broker) {
         pull.answer_reset(broker, offset);
     } else {
         pull.evaluate(broker, Turn::First);
@@ -179,6 +188,7 @@ impl Pull {
     }
 
     fn hold(mut self, broker: &Arc<Broker>) {
+        self.remember_broadcast(broker, self.request.queue_offset);
         let deadline = self.until.unwrap_or_else(|| self.deadline(broker));
         self.until = Some(deadline);
         let (topic, queue) = (self.request.topic.clone(), self.queue);
@@ -203,6 +213,8 @@ impl Pull {
         let (group, topic) = (&request.consumer_group, &request.topic);
         let next = signed(result.next_begin_offset);
         broker.offsets.pulled(group, topic, request.queue_id, next);
+        let moved = code == response::PULL_OFFSET_MOVED;
+        self.remember_broadcast(broker, if moved { next } else { request.queue_offset });
         let mut answer = self.head(broker, code, &result);
         if code == response::SUCCESS {
             let figures = (result.messages.len() as u64, result.total_bytes as u64);
@@ -267,6 +279,7 @@ impl Pull {
     }
 
     fn answer_reset(self, broker: &Broker, offset: i64) {
+        self.remember_broadcast(broker, offset);
         let (topic, queue) = (&self.request.topic, self.queue);
         let header = PullMessageResponse {
             next_begin_offset: offset,

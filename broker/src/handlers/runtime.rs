@@ -15,7 +15,7 @@ use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
     clock::now_millis,
-    lanes::Lane,
+    lanes::{Lane, Queued},
     stats::Reading,
 };
 
@@ -45,6 +45,7 @@ pub(crate) fn table(broker: &Arc<Broker>) -> Texts {
     let totals = broker.stats.totals();
     process(broker, &mut texts);
     traffic(&totals, &mut texts);
+    days(broker, &totals, &mut texts);
     log(broker, &mut texts);
     disk(broker, &mut texts);
     lanes(broker, &mut texts);
@@ -84,9 +85,14 @@ fn traffic(totals: &Reading, texts: &mut Texts) {
     put(texts, "getTransferredTps", rates(totals.transferred_tps));
     put(texts, "putLatency99", format!("{:.2}", totals.put_latency_99));
     put(texts, "putLatency999", format!("{:.2}", totals.put_latency_999));
-    put(texts, "msgPutTotalYesterdayMorning", totals.put_mornings.yesterday);
-    put(texts, "msgPutTotalTodayMorning", totals.put_mornings.today);
-    put(texts, "msgPutTotalTodayNow", totals.put_by_users);
+}
+
+/// From what tools tell how much came and went today and yesterday.
+fn days(broker: &Broker, totals: &Reading, texts: &mut Texts) {
+    let mornings = broker.produced_by_morning(u64::try_from(now_millis()).unwrap_or(0));
+    put(texts, "msgPutTotalYesterdayMorning", mornings.yesterday);
+    put(texts, "msgPutTotalTodayMorning", mornings.today);
+    put(texts, "msgPutTotalTodayNow", broker.produced());
     put(texts, "msgGetTotalYesterdayMorning", totals.get_mornings.yesterday);
     put(texts, "msgGetTotalTodayMorning", totals.get_mornings.today);
     put(texts, "msgGetTotalTodayNow", totals.transferred);
@@ -119,10 +125,11 @@ fn disk(broker: &Arc<Broker>, texts: &mut Texts) {
 }
 
 fn lanes(broker: &Arc<Broker>, texts: &mut Texts) {
-    let lane = |texts: &mut Texts, name: &str, (waiting, bound): (usize, usize)| {
-        put(texts, &format!("{name}ThreadPoolQueueSize"), waiting);
-        put(texts, &format!("{name}ThreadPoolQueueCapacity"), bound);
-        put(texts, &format!("{name}ThreadPoolQueueHeadWaitTimeMills"), 0);
+    let lane = |texts: &mut Texts, name: &str, queued: Queued| {
+        put(texts, &format!("{name}ThreadPoolQueueSize"), queued.number);
+        put(texts, &format!("{name}ThreadPoolQueueCapacity"), queued.bound);
+        let longest = queued.longest.as_millis();
+        put(texts, &format!("{name}ThreadPoolQueueHeadWaitTimeMills"), longest);
     };
     lane(texts, "send", broker.lanes.waiting(Lane::Inline));
     lane(texts, "pull", broker.lanes.waiting(Lane::Pull));
@@ -130,9 +137,9 @@ fn lanes(broker: &Arc<Broker>, texts: &mut Texts) {
     lane(texts, "query", broker.lanes.waiting(Lane::Query));
     // Those of messages that were popped in order wait with pulls; the others go to the log at once.
     lane(texts, "ack", broker.lanes.waiting(Lane::Pull));
-    let (waiting, bound) = broker.lanes.waiting(Lane::Query);
-    put(texts, "EndTransactionQueueSize", waiting);
-    put(texts, "EndTransactionThreadPoolQueueCapacity", bound);
+    let ends = broker.lanes.waiting(Lane::Query);
+    put(texts, "EndTransactionQueueSize", ends.number);
+    put(texts, "EndTransactionThreadPoolQueueCapacity", ends.bound);
 }
 
 /// How timers come, wait and go. A node that is not the master delivers none, and has nothing before

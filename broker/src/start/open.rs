@@ -85,7 +85,7 @@ fn open_blocking(
     let peers = members::check(&config)?;
     let grouped = peers.iter().count() > 1;
     let advertised = Arc::new(Advertised::new(advertised_address(&config)?));
-    let stats = Arc::new(Stats::new(&config.broker_cluster_name, &config.broker_name));
+    let stats = Arc::new(Stats::new(&config.broker_cluster_name));
     let in_flight = Arc::new(InFlight::default());
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     let root = PathBuf::from(&config.store_path_root_dir);

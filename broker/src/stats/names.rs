@@ -109,7 +109,7 @@ mod tests {
     /// Every name of the protocol with a key, and the sum that it shows of what was counted here.
     #[test]
     fn every_name_shows_what_was_counted_under_its_key() {
-        let stats = Stats::new("C", "b");
+        let stats = Stats::new("C");
         stats.sent(("T", 3), (2, 20), Duration::from_millis(7));
         stats.sent(("T", 0), (1, 10), Duration::from_millis(1));
         stats.pulled("G", ("T", 3), (4, 40), Instant::now());
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn keys_that_name_no_queue_show_nothing() {
-        let stats = Stats::new("C", "b");
+        let stats = Stats::new("C");
         stats.sent(("T", 3), (2, 20), Duration::ZERO);
         stats.pulled("G", ("T", -1), (5, 50), Instant::now());
         assert!(stats.view("GROUP_GET_LATENCY", "-1@T@G").is_some(), "as Java counts a pop");

@@ -37,7 +37,6 @@ const DAY_MILLIS: u64 = 86_400_000;
 #[derive(Debug)]
 pub(crate) struct Totals {
     put_messages: AtomicU64,
-    put_by_users: AtomicU64,
     put_bytes: AtomicU64,
     put_failed: AtomicU64,
     put_longest: AtomicU64,
@@ -58,7 +57,6 @@ struct Past {
     minute: u64,
     latency: Vec<u64>,
     day: u64,
-    put_mornings: Mornings,
     get_mornings: Mornings,
 }
 
@@ -66,7 +64,6 @@ struct Past {
 struct Second {
     at: u64,
     put: u64,
-    put_by_users: u64,
     found: u64,
     missed: u64,
     transferred: u64,
@@ -86,8 +83,6 @@ pub(crate) struct Mornings {
 pub(crate) struct Reading {
     /// Messages stored since the start.
     pub(crate) put_messages: u64,
-    /// Those of them in topics that are not the system's.
-    pub(crate) put_by_users: u64,
     /// Bytes of their bodies since the start.
     pub(crate) put_bytes: u64,
     /// Sends that were not stored.
@@ -118,8 +113,6 @@ pub(crate) struct Reading {
     pub(crate) missed_tps: [f64; 3],
     /// Messages delivered per second over the same spans.
     pub(crate) transferred_tps: [f64; 3],
-    /// Messages in topics of users stored up to the last two midnights (UTC).
-    pub(crate) put_mornings: Mornings,
     /// Messages delivered up to the last two midnights (UTC).
     pub(crate) get_mornings: Mornings,
 }
@@ -136,7 +129,6 @@ impl Totals {
         };
         Self {
             put_messages: AtomicU64::new(0),
-            put_by_users: AtomicU64::new(0),
             put_bytes: AtomicU64::new(0),
             put_failed: AtomicU64::new(0),
             put_longest: AtomicU64::new(0),
@@ -161,11 +153,6 @@ impl Totals {
         self.put_times[slot].fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         self.put_latency[class_of(micros)].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts those of the stored messages that lie in topics of users.
-    pub(crate) fn stored_by_users(&self, messages: u64) {
-        self.put_by_users.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// Counts a send that was not stored.
@@ -208,8 +195,6 @@ impl Totals {
         }
         if past.day != now / DAY_MILLIS {
             past.day = now / DAY_MILLIS;
-            past.put_mornings =
-                Mornings { yesterday: past.put_mornings.today, today: second.put_by_users };
             past.get_mornings =
                 Mornings { yesterday: past.get_mornings.today, today: second.transferred };
         }
@@ -230,7 +215,6 @@ impl Totals {
         };
         Reading {
             put_messages: last.put,
-            put_by_users: last.put_by_users,
             put_bytes: self.put_bytes.load(Ordering::Relaxed),
             put_failed: self.put_failed.load(Ordering::Relaxed),
             put_longest: self.put_longest.load(Ordering::Relaxed),
@@ -246,7 +230,6 @@ impl Totals {
             found_tps: rates(|second| second.found),
             missed_tps: rates(|second| second.missed),
             transferred_tps: rates(|second| second.transferred),
-            put_mornings: past.put_mornings,
             get_mornings: past.get_mornings,
         }
     }
@@ -264,7 +247,6 @@ impl Totals {
         Second {
             at: now,
             put: self.put_messages.load(Ordering::Relaxed),
-            put_by_users: self.put_by_users.load(Ordering::Relaxed),
             found: self.found.load(Ordering::Relaxed),
             missed: self.missed.load(Ordering::Relaxed),
             transferred: self.transferred.load(Ordering::Relaxed),
@@ -362,16 +344,15 @@ mod tests {
     #[test]
     fn mornings_move_at_midnight_only() {
         let totals = Totals::new(DAY_MILLIS - 2_000);
-        totals.stored(9, 0, Duration::ZERO);
-        totals.stored_by_users(5);
+        totals.transferred(5, 0);
         totals.tick(DAY_MILLIS - 1_000);
-        assert_eq!(totals.read(0).put_mornings, Mornings::default());
+        assert_eq!(totals.read(0).get_mornings, Mornings::default());
         totals.tick(DAY_MILLIS);
-        totals.stored_by_users(2);
+        totals.transferred(2, 0);
         totals.tick(DAY_MILLIS + 1_000);
-        assert_eq!(totals.read(0).put_mornings, Mornings { yesterday: 0, today: 5 });
+        assert_eq!(totals.read(0).get_mornings, Mornings { yesterday: 0, today: 5 });
         totals.tick(2 * DAY_MILLIS);
-        assert_eq!(totals.read(0).put_mornings, Mornings { yesterday: 5, today: 7 });
+        assert_eq!(totals.read(0).get_mornings, Mornings { yesterday: 5, today: 7 });
     }
 
     #[test]

@@ -527,9 +527,16 @@ async fn statistics_and_runtime_info_are_in_javas_words() {
     let some = view("TOPIC_PUT_NUMS", "T").await;
     assert_eq!(BrokerStatsData::decode(&some.body).unwrap().stats_minute.sum, 1);
 
-    let info = admin.call(request::GET_BROKER_RUNTIME_INFO, &[], "").await;
-    let table = KvTable::decode(&info.body).unwrap().table;
-    assert_eq!(table["msgPutTotalTodayNow"], "1");
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    let table = loop {
+        let info = admin.call(request::GET_BROKER_RUNTIME_INFO, &[], "").await;
+        let table = KvTable::decode(&info.body).unwrap().table;
+        if table["msgPutTotalTodayNow"] == "1" {
+            break table;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{table:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
     assert_eq!(table["brokerVersionDesc"], "V5_5_0");
     assert_eq!(table["brokerActive"], "true");
     for name in ["putTps", "getTransferredTps", "getMissTps", "getTotalTps", "getFoundTps"] {

@@ -158,6 +158,9 @@ async fn acknowledgements_check_points_queues_and_dead_letters_are_counted() {
 }
 
 async fn commit(fixture: &Fixture, group: &str, (topic, queue): (&str, i32), offset: i64) {
+    let made = Command::request(request::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+        .with_body(format!("{{\"groupName\":\"{group}\"}}"));
+    assert_eq!(fixture.ask(made).await.code, 0);
     let request = Command::request(request::UPDATE_CONSUMER_OFFSET)
         .with_field("consumerGroup", group)
         .with_field("topic", topic)

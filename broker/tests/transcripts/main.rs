@@ -13,6 +13,7 @@
 
 mod admin;
 mod assignment;
+mod broadcast;
 mod clients;
 mod config;
 mod damaged_files;
