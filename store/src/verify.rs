@@ -135,6 +135,10 @@ impl Comparison {
         } else {
             tags_code
         };
+        // A message that was derived under another table of levels has another time, not before its own.
+        let stored = i64::try_from(record.store_timestamp).unwrap_or(i64::MAX);
+        let delayed = record.topic == name::SCHEDULE_TOPIC;
+        let fits = |code: i64| [tags_code, javas].contains(&code) || (delayed && code >= stored);
         let own = (record.topic, record.queue_id, record.queue_offset);
         let mut lights = crate::light::places(&record, &properties);
         lights.sort_unstable();
@@ -142,8 +146,7 @@ impl Comparison {
         lights.retain(|light| (light.0, light.1) != (own.0, own.1));
         for (topic, id, _) in std::iter::once(own).chain(lights) {
             if let Some(walk) = self.queues.get_mut(&(Arc::from(topic), id)) {
-                self.survey.units +=
-                    walk.record(physical, record.total_size, [tags_code, javas])?;
+                self.survey.units += walk.record(physical, record.total_size, &fits)?;
             }
         }
         Ok(())

@@ -65,8 +65,13 @@ impl QueueWalk {
         })
     }
 
-    /// Compares the unit of a record, which has one of the codes; gives how many were compared.
-    pub(super) fn record(&mut self, physical: u64, size: u32, codes: [i64; 2]) -> io::Result<u64> {
+    /// Compares the unit of a record, whose code is to fit; gives how many were compared.
+    pub(super) fn record(
+        &mut self,
+        physical: u64,
+        size: u32,
+        fits: &dyn Fn(i64) -> bool,
+    ) -> io::Result<u64> {
         if physical < self.cleared_below {
             return Ok(0);
         }
@@ -97,7 +102,7 @@ impl QueueWalk {
                 self.skip();
                 continue;
             }
-            if unit.size != size || !codes.contains(&unit.tags_code) {
+            if unit.size != size || !fits(unit.tags_code) {
                 self.wrong(self.next, "size or tag differs from the message".to_owned());
             }
             self.skip();

@@ -47,6 +47,25 @@ fn a_sound_store_has_no_findings() {
     assert!(survey.findings.iter().all(|found| found.mend.is_harmless()), "{survey:?}");
 }
 
+/// The units of delayed messages have times of the table under which they were derived.
+#[test]
+fn delayed_messages_are_sound_after_a_change_of_the_levels() {
+    let mut rig = Rig::new();
+    rig.send_with("SCHEDULE_TOPIC_XXXX", 0, &["late".to_owned()], "DELAY\u{1}1");
+    rig.stop();
+    for levels in ["1s", "1h"] {
+        let delay_levels = levels.parse().expect("levels");
+        let options = StoreOptions { delay_levels, ..options(&rig.disk) };
+        let mut comparison = Comparison::open(options).unwrap();
+        let run = rig.log.read_forward(rig.log.bounds().min, usize::MAX).unwrap();
+        for (physical, record) in &run.records {
+            comparison.record(*physical, record).unwrap();
+        }
+        let survey = comparison.finish().unwrap();
+        assert_eq!((survey.findings, survey.units), (vec![], 1), "{levels}");
+    }
+}
+
 #[test]
 fn every_flipped_bit_of_a_unit_or_an_index_entry_is_found() {
     for folder in ["consumequeue", "index"] {
