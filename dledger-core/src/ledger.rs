@@ -141,7 +141,8 @@ impl Ledger {
     /// speaks for what lies before every cut: the disk took that with it, and is not asked again.
     fn completed(&mut self, upto: EntryId) -> Option<LogIndex> {
         if self.holds(upto) {
-            self.cut_from = None;
+            // One from before the cut says nothing of what was begun before the cut and is yet to end.
+            self.cut_from = self.cut_from.filter(|cut| upto.index < *cut);
             return Some(upto.index);
         }
         let left = self.cut_from?.before()?.min(upto.index);

@@ -112,3 +112,17 @@ fn a_flush_of_entries_that_were_cut_off_counts_for_those_that_are_left() {
     ledger.note_flushed(id(3, 15));
     assert_eq!(ledger.flushed(), None);
 }
+
+/// Two flushes had been asked for when the end was cut off: that the first ends says nothing of the
+/// second, which is the last that comes.
+#[test]
+fn the_second_flush_that_a_cut_overtook_counts_too() {
+    let mut ledger = ledger();
+    ledger.extend(Term(3), 10);
+    ledger.note_written(id(3, 15));
+    ledger.cut(LogIndex(12));
+    ledger.note_flushed(id(3, 8));
+    assert_eq!(ledger.flushed(), Some(LogIndex(8)));
+    ledger.note_flushed(id(3, 15));
+    assert_eq!(ledger.flushed(), Some(LogIndex(11)));
+}
