@@ -401,7 +401,10 @@ impl<P: Process> World<P> {
             }
             _ => {}
         }
-        if let Some(term) = term_of(&parcel.message) {
+        // Java answers a push with the term of that, whichever it is in.
+        let repeats =
+            self.plan.java.models(member) && matches!(parcel.message, Message::PushReply(_));
+        if let Some(term) = term_of(&parcel.message).filter(|_| !repeats) {
             self.watch.see(&Seen::Spoke { member, term });
         }
     }
