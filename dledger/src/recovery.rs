@@ -353,9 +353,10 @@ impl Recovery {
             tracing::error!(%rot, first = range.first, last = range.last, "entries are rotten");
             let behind = self.index.get(range.last)?;
             position = self.behind(&range)?;
-            let lasts = !self.is_sound(range.last + 1)?;
+            let goes_on = self.goes_on(&range, &mut position)?;
             self.rotten.push(range);
-            if lasts {
+            if !goes_on {
+                self.cut(position, "nothing sound follows the rotten entries")?;
                 return Ok(Tip { last: behind, end: position, previous: None });
             }
             before = Before::start(None).trusts(trusts);

@@ -71,8 +71,12 @@ impl<T> Engine<T> {
         if self.flushes.running() || ahead == 0 || self.status.failure.is_some() || self.cutting {
             return None;
         }
-        let at_once =
-            self.is_awaited() || (self.leads() && !self.status.opened) || ahead >= ASYNC_BYTES;
+        // Entries of the leader wait to be written until less is ahead of a flush.
+        let holds_up = !self.accepts.0.is_empty();
+        let at_once = self.is_awaited()
+            || (self.leads() && !self.status.opened)
+            || ahead >= ASYNC_BYTES
+            || holds_up;
         Some(if at_once { Millis(0) } else { self.flushes.last_begun.after(ASYNC_MILLIS) })
     }
 

@@ -78,12 +78,21 @@ impl Recovery {
         Ok(next.map_or(range.end, |next| next.position))
     }
 
-    /// Whether the index knows entry `index` and it is sound.
-    pub(super) fn is_sound(&self, index: u64) -> io::Result<bool> {
-        match self.index.get(index)? {
-            Some(unit) => self.holds_sound(&unit),
-            None => Ok(false),
+    /// Whether the entry behind `range` is at `position`, or at the start of the next file, and sound. The
+    /// index may not know it yet: its units lag behind the log, and those that a killed process held are
+    /// lost.
+    pub(super) fn goes_on(&self, range: &RottenRange, position: &mut u64) -> io::Result<bool> {
+        let next_file = self.data.base_of(*position) + self.data.file_size();
+        let mut scanner = Scanner::new(&self.data);
+        for at in [*position, next_file] {
+            if let Scanned::Entry(header) = scanner.at(at, &Before::start(None))?
+                && header.index == range.last + 1
+            {
+                *position = at;
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
     fn holds_sound(&self, unit: &Unit) -> io::Result<bool> {

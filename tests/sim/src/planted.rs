@@ -37,7 +37,7 @@ const KNOWN: &[(Bug, Kind, &str)] = &[
     (Bug::P17, Kind::Engine, "seed=0"),
     (Bug::P18, Kind::Engine, "seed=0 faults=Loss,Isolate,Kill,TornVote"),
     (Bug::P19, Kind::Bare, "seed=0"),
-    (Bug::P20, Kind::Bare, "seed=0"),
+    (Bug::P20, Kind::Bare, "seed=1"),
     (Bug::P22, Kind::Journal, "seed=0"),
     (Bug::P23, Kind::Journal, "seed=0"),
     (Bug::P24, Kind::Journal, "seed=0"),

@@ -69,6 +69,28 @@ fn rot_is_passed_over_and_mended_with_what_a_member_has() {
     }
 }
 
+/// The index lags behind the log: a killed process takes the units with it that it had not written yet.
+#[test]
+fn entries_behind_rot_that_the_index_does_not_know_stay() {
+    for (rotten, more) in [(17, &[100, 200][..]), (17, &[2000, 1500, 100]), (16, &[300])] {
+        let (log, sound) = pair();
+        let mut log = Fixture::open(log.disk.after_kill(), 0);
+        log.append(3, more);
+        log.flush();
+        flip(&log, rotten, 60);
+        let end = log.writer.end();
+        let mut again = Fixture::open(log.disk.after_kill(), 0);
+        let last = 17 + more.len() as u64;
+        assert_eq!((again.last(), again.writer.end()), (Some((3, last)), end), "{rotten} {more:?}");
+        let range = again.log.rotten().remove(0);
+        again.log.mend(&fetch(&sound, &range)).unwrap();
+        assert_eq!(again.log.rotten(), []);
+        again.writer.refresh().unwrap();
+        again.append(3, &[10]);
+        assert_eq!(Fixture::open(again.disk, 0).last(), Some((3, last + 1)));
+    }
+}
+
 #[test]
 fn what_was_another_entry_does_not_mend() {
     let (log, sound) = pair();

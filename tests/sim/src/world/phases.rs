@@ -14,6 +14,8 @@ use crate::{
 
 /// Between two comparisons of all logs, in milliseconds.
 const EQUAL_CHECK_MILLIS: u64 = 500;
+/// What an entry costs on its way to a member that lacks many: pushes are short here, and disks slow.
+const ENTRY_MILLIS: u64 = 4;
 /// How long a group runs before it is disturbed.
 const SETTLE_MILLIS: u64 = 4_000;
 
@@ -165,10 +167,21 @@ impl<P: Process> World<P> {
         self.trace.line(self.now, format_args!("whole: {chosen:?}"));
         self.clients.healed_from = Some(self.clients.next_number());
         (self.clients.acknowledged, self.clients.failed) = (0, 0);
-        let limit = self.now + P::LEADER_SLACK + self.plan.leader_millis();
+        let limit = self.now + P::LEADER_SLACK + self.plan.leader_millis() + self.backlog(&chosen);
         self.watch.see(&Seen::Healed { limit });
         self.quorum = Some((limit, chosen));
         self.schedule.plan(limit + 2 * CHECK, Happening::Phase(Phase::Whole));
+    }
+
+    /// Time for what the longest log among `chosen` has and a majority lacks: a leader opens its term
+    /// once they hold all of that.
+    fn backlog(&self, chosen: &[usize]) -> u64 {
+        let end = |member: &usize| self.watch.ghost.member(*member)?.log.last_index();
+        let mut ends: Vec<Option<u64>> = chosen.iter().map(end).collect();
+        ends.sort_unstable_by(|a, b| b.cmp(a));
+        let longest = ends.first().copied().flatten().unwrap_or(0);
+        let of_majority = ends.get(self.plan.members / 2).copied().flatten().unwrap_or(0);
+        (longest - of_majority) * ENTRY_MILLIS
     }
 
     fn heal_all(&mut self) {
