@@ -177,13 +177,15 @@ impl IndexLog {
         self.write(first, bytes)
     }
 
-    /// Writes the units from entry `from` on once more, not synced.
-    pub(crate) fn rewrite(&self, from: u64) -> io::Result<()> {
+    /// Writes the units of entries from `from` on and before `end` once more, not synced. Not what lies
+    /// behind: a file is as long as all the units that it is to hold, and takes room for those it has.
+    pub(crate) fn rewrite(&self, from: u64, end: u64) -> io::Result<()> {
         let Some(range) = self.files.range() else { return Ok(()) };
         let mut place = from.saturating_mul(UNIT as u64).max(range.start);
-        while place < range.end {
+        let end = end.saturating_mul(UNIT as u64).min(range.end);
+        while place < end {
             let file_end = self.files.base_of(place) + self.files.file_size();
-            let count = usize::try_from(file_end.min(range.end) - place).unwrap_or(usize::MAX);
+            let count = usize::try_from(file_end.min(end) - place).unwrap_or(usize::MAX);
             let mut bytes = vec![0; count.min(REWRITTEN_AT_ONCE)];
             self.files.read_at(place, &mut bytes)?;
             self.files

@@ -234,7 +234,7 @@ impl Recovery {
         let tip = self.scan(start, previous)?;
         let entries = tip.last.map_or(0, |last| last.index + 1);
         self.index.truncate(entries)?;
-        self.make_durable(tip.end, (start, range.start))?;
+        self.make_durable(&tip, (start, range.start))?;
         self.keep_mark(tip.end)?;
         Ok(tip)
     }

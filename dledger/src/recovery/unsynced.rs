@@ -2,21 +2,23 @@
 
 use std::io::{self, IoSlice};
 
-use super::Recovery;
+use super::{Recovery, Tip};
 
 /// Bytes that are written once more at a time.
 const REWRITTEN_AT_ONCE: u64 = 1024 * 1024;
 
 impl Recovery {
-    /// Makes the log up to `end` durable, which was scanned from `scanned` on and begins at `begin`, and
+    /// Makes the log up to its tip durable, which was scanned from `scanned` on and begins at `begin`, and
     /// what the next checkpoint will take for durable.
-    pub(super) fn make_durable(&self, end: u64, (scanned, begin): (u64, u64)) -> io::Result<()> {
+    pub(super) fn make_durable(&self, tip: &Tip, (scanned, begin): (u64, u64)) -> io::Result<()> {
+        let end = tip.end;
         let mut from = self.mark.position.min(scanned);
         if self.after_kill() {
             self.rewrite_unsynced(end)?;
             // As do units that no checkpoint knows to be durable: those that a failed sync has dropped
             // are equal to what the scan would write.
-            self.index.rewrite(self.checkpointed.map_or(0, |end| end + 1))?;
+            let checkpointed = self.checkpointed.map_or(0, |last| last + 1);
+            self.index.rewrite(checkpointed, tip.last.map_or(0, |last| last.index + 1))?;
             // Rotten entries may have been put back in front of the mark.
             from = begin;
         }
