@@ -212,7 +212,10 @@ impl Node {
             Purpose::Lead | Purpose::TakeOver | Purpose::PreVote => round.is_won(group),
         };
         if !passed {
-            if round.is_complete(group) || round.is_nearly_won(group) {
+            // Who takes the lead over fails with its round: it waits for the second answer of those
+            // that go to the term now.
+            let asks_again = round.purpose == Purpose::Lead && round.is_nearly_won(group);
+            if round.is_complete(group) || asks_again {
                 self.conclude();
             }
             return;
