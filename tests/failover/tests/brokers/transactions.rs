@@ -181,7 +181,16 @@ async fn ask_early(rig: &Rig, brokers: &Brokers) -> Result<()> {
     let keys = "transactionTimeOut=0\ntransactionCheckInterval=300\ntransactionCheckMax=1000000\n";
     for number in 0..brokers.size() {
         let update = Command::request(request::UPDATE_BROKER_CONFIG).with_body(keys);
-        let answer = rig.ask(&brokers.address(number), update).await?;
+        // A majority serves; the third may have been started a moment later.
+        let begun = Instant::now();
+        let answer = loop {
+            match rig.ask(&brokers.address(number), update.clone()).await {
+                Err(_) if begun.elapsed() < PATIENCE => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                outcome => break outcome?,
+            }
+        };
         ensure!(answer.code == 0, "n{number}: {:?}", answer.remark);
     }
     Ok(())
