@@ -173,8 +173,12 @@ impl Round {
                     | VoteAnswer::RejectTermNotReady
             )
         });
-        let led = self.count(|ballot| ballot.answer == VoteAnswer::RejectAlreadyHasLeader);
-        led == 0 && group.is_quorum(free)
+        !self.is_led() && group.is_quorum(free)
+    }
+
+    /// Whether a member told of a leader.
+    fn is_led(&self) -> bool {
+        self.count(|ballot| ballot.answer == VoteAnswer::RejectAlreadyHasLeader) > 0
     }
 
     /// Whether no answer is to come that could change the result.
@@ -192,15 +196,13 @@ impl Round {
                 VoteAnswer::RejectExpiredLedgerTerm | VoteAnswer::RejectSmallLedgerEndIndex
             )
         });
-        let not_ready = self.count(|ballot| ballot.answer == VoteAnswer::RejectTermNotReady);
-        let led = self.count(|ballot| ballot.answer == VoteAnswer::RejectAlreadyHasLeader);
-        if led > 0 {
+        if self.is_led() {
             (ParseResult::WaitToRevote, Pause::Led)
         } else if !group.is_quorum(valid) {
             (ParseResult::WaitToRevote, Pause::Usual)
         } else if !group.is_quorum(valid - bigger) {
             (ParseResult::WaitToRevote, Pause::Behind)
-        } else if not_ready > 0 && group.is_quorum(self.accepted() + not_ready) {
+        } else if self.is_nearly_won(group) {
             (ParseResult::RevoteImmediately, Pause::Usual)
         } else {
             (ParseResult::WaitToVoteNext, Pause::Usual)

@@ -74,9 +74,6 @@ struct Unwritten {
     bytes: Vec<u8>,
 }
 
-/// Bytes that are written once more at a time.
-const REWRITTEN_AT_ONCE: usize = 1024 * 1024;
-
 /// The index log. One thread pushes, another writes behind; any may read.
 #[derive(Debug)]
 pub(crate) struct IndexLog {
@@ -181,19 +178,8 @@ impl IndexLog {
     /// behind: a file is as long as all the units that it is to hold, and takes room for those it has.
     pub(crate) fn rewrite(&self, from: u64, end: u64) -> io::Result<()> {
         let Some(range) = self.files.range() else { return Ok(()) };
-        let mut place = from.saturating_mul(UNIT as u64).max(range.start);
-        let end = end.saturating_mul(UNIT as u64).min(range.end);
-        while place < end {
-            let file_end = self.files.base_of(place) + self.files.file_size();
-            let count = usize::try_from(file_end.min(end) - place).unwrap_or(usize::MAX);
-            let mut bytes = vec![0; count.min(REWRITTEN_AT_ONCE)];
-            self.files.read_at(place, &mut bytes)?;
-            self.files
-                .write_at(place, &mut [IoSlice::new(&bytes)])
-                .map_err(|error| error.source)?;
-            place += bytes.len() as u64;
-        }
-        Ok(())
+        let place = |index: u64| index.saturating_mul(UNIT as u64);
+        self.files.rewrite(place(from).max(range.start)..place(end).min(range.end))
     }
 
     /// Removes the unit of entry `index` and all behind it, durably.

@@ -1,5 +1,7 @@
 //! A log cut into files of one size, each named by the position of its first byte.
 
+mod rewrite;
+
 use std::{
     collections::VecDeque,
     io::{self, IoSlice},
