@@ -1,7 +1,10 @@
 //! The tables of docs/dledger.md about what differs from Java and from the Raft paper name tests that
 //! exist.
 
-use super::{Finding, Source};
+use super::{
+    Finding, Source,
+    sources::{exists, named},
+};
 
 /// The page with the tables.
 pub(super) const PAGE: &str = "docs/dledger.md";
@@ -27,7 +30,7 @@ pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
             }
             Some(rule) if rule.trim_matches('-').is_empty() && !rule.is_empty() => {}
             Some(tests) if within => {
-                let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+                let named: Vec<&str> = named(tests).collect();
                 if named.is_empty() {
                     find("this row names no test: name the one that shows it".to_owned());
                 }
@@ -43,11 +46,6 @@ pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
         findings.push(Finding { place: PAGE.to_owned(), text });
     }
     findings
-}
-
-fn exists(test: &str, sources: &[Source]) -> bool {
-    let declared = format!("fn {test}(");
-    sources.iter().any(|source| source.text.contains(&declared))
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Finding, sources::Source};
+use super::{
+    Finding,
+    sources::{Source, named},
+};
 
 /// Where the table is.
 pub(super) const PAGE: &str = "docs/known-faults.md";
@@ -31,7 +34,7 @@ pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
             find("a line has four cells: case, symptom, here, tests".to_owned());
             continue;
         };
-        let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        let named: Vec<&str> = named(tests).collect();
         if named.is_empty() && !WITHOUT.iter().any(|mark| here.starts_with(mark)) {
             find(format!("case {case} names no test: name one, or begin with *open*"));
         }

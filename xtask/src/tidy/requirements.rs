@@ -1,6 +1,9 @@
 //! The table of docs/testing.md that names the tests of each security requirement.
 
-use super::{Finding, Source};
+use super::{
+    Finding, Source,
+    sources::{exists, named},
+};
 
 /// The page with the table.
 pub(super) const PAGE: &str = "docs/testing.md";
@@ -20,7 +23,7 @@ pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
             continue;
         };
         let mark = format!("s_{number:02}_");
-        let tests = || row.split('`').skip(1).step_by(2).filter(|word| word.starts_with("s_"));
+        let tests = || named(row).filter(|word| word.starts_with("s_"));
         if !tests().any(|test| test.contains(&mark)) {
             findings.push(finding(at + 1, format!("S-{number} names no test with {mark}")));
         }
@@ -29,11 +32,6 @@ pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
         }
     }
     findings
-}
-
-fn exists(test: &str, sources: &[Source]) -> bool {
-    let declared = format!("fn {test}(");
-    sources.iter().any(|source| source.text.contains(&declared))
 }
 
 fn finding(line: usize, text: String) -> Finding {

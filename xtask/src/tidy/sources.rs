@@ -39,6 +39,17 @@ pub(crate) struct Source {
     pub(crate) text: String,
 }
 
+/// What stands between backticks in a line of a page.
+pub(super) fn named(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Whether a function of this name is declared.
+pub(super) fn exists(test: &str, sources: &[Source]) -> bool {
+    let declared = format!("fn {test}(");
+    sources.iter().any(|source| source.text.contains(&declared))
+}
+
 impl Source {
     fn is_test(&self) -> bool {
         self.path.starts_with("tests/")
