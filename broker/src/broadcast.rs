@@ -94,16 +94,14 @@ impl Broadcast {
     pub(crate) fn begin(&self, puller: Puller<'_>, queue: i32, asked: i64) -> Begin {
         let wants_one = puller.by_proxy && asked < 0;
         let key = (puller.topic.to_owned(), puller.group.to_owned());
-        let Some(members) = self.groups.get(&key) else {
-            return if wants_one { Begin::Group } else { Begin::Asked };
-        };
-        let Some(member) = members.0.get(puller.client) else {
-            return if wants_one { Begin::Group } else { Begin::Asked };
-        };
-        if member.by_proxy == puller.by_proxy && !(member.by_proxy && asked < 0) {
+        let members = self.groups.get(&key);
+        let member = members.as_ref().and_then(|members| members.0.get(puller.client));
+        let changed = member.is_some_and(|member| member.by_proxy != puller.by_proxy);
+        if !wants_one && !changed {
             return Begin::Asked;
         }
-        member.queues.get(&queue).map_or(Begin::Group, |offset| Begin::Known(*offset))
+        let known = member.and_then(|member| member.queues.get(&queue));
+        known.map_or(Begin::Group, |offset| Begin::Known(*offset))
     }
 
     /// Remembers that a member pulls from an offset on. It never goes back.

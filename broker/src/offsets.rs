@@ -287,11 +287,6 @@ impl Offsets {
         self.select(|topic, of_group| (of_group == group).then(|| topic.to_owned()))
     }
 
-    /// Whether there are offsets of a group of this name.
-    pub(crate) fn has_any(&self, group: &str) -> bool {
-        self.table.iter().any(|row| split(row.key()).is_some_and(|(_, of_group)| of_group == group))
-    }
-
     /// Groups that have offsets for the topic, in order.
     pub(crate) fn groups_of(&self, topic: &str) -> BTreeSet<String> {
         self.select(|of_topic, group| (of_topic == topic).then(|| group.to_owned()))
@@ -434,7 +429,8 @@ impl Progress {
     }
 }
 
-fn key(group: &str, topic: &str) -> String {
+/// The key of a topic and a group in Java's tables. Neither name can have an `@`.
+pub(crate) fn key(group: &str, topic: &str) -> String {
     let mut key = String::with_capacity(topic.len() + group.len() + 1);
     key.push_str(topic);
     key.push('@');

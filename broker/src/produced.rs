@@ -61,15 +61,12 @@ impl Broker {
     }
 
     fn sum_of_queues(&self, of_queue: impl Fn(&str, u32) -> u64) -> u64 {
-        let config = self.config();
-        let own = [&*config.broker_cluster_name, &*config.broker_name];
         // Java keeps system topics out of the counts of days (`BrokerStats.java`). What lies in a light
         // queue lies in another one, too.
         let is_users = |topic: &str| {
             !self.topics.is_system(topic)
                 && !topics::is_journal(topic)
                 && !topic.starts_with(name::LMQ_PREFIX)
-                && !own.contains(&topic)
         };
         let of_users = self.store.queues().into_iter().filter(|(topic, _)| is_users(topic));
         of_users

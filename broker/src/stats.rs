@@ -20,7 +20,7 @@ pub(crate) use timers::Timers;
 pub(crate) use totals::{Mornings, Reading};
 pub(crate) use window::{Figures, Measure, Span};
 
-use crate::{clock, produced::Produced};
+use crate::{clock, offsets, produced::Produced};
 
 use table::Table;
 use totals::Totals;
@@ -122,7 +122,7 @@ impl Stats {
     ) {
         let elapsed = received.elapsed();
         let amount = Amount { messages, bytes, millis: millis(elapsed) };
-        self.group_get.add_of_queue(&names::of_group(topic, group), queue, amount);
+        self.group_get.add_of_queue(&offsets::key(group, topic), queue, amount);
         self.totals.found(elapsed);
         if !TOOL_GROUPS.contains(&group) {
             self.broker_get.add(amount);
@@ -138,24 +138,24 @@ impl Stats {
     /// Counts messages of `topic` that a consumer of `group` has popped and is done with.
     pub(crate) fn acknowledged(&self, group: &str, topic: &str, messages: u64) {
         let amount = Amount { messages, ..Amount::default() };
-        self.acknowledged.add(&names::of_group(topic, group), amount);
+        self.acknowledged.add(&offsets::key(group, topic), amount);
         self.broker_ack.add(amount);
     }
 
     /// Counts a check point: messages of `topic` stay with a consumer of `group` for a time.
     pub(crate) fn checked(&self, group: &str, topic: &str) {
-        self.checked.add(&names::of_group(topic, group), ONE);
+        self.checked.add(&offsets::key(group, topic), ONE);
         self.broker_check.add(ONE);
     }
 
     /// Counts a message of `topic` that a consumer of `group` sent back.
     pub(crate) fn sent_back(&self, group: &str, topic: &str) {
-        self.sent_back.add(&names::of_group(topic, group), ONE);
+        self.sent_back.add(&offsets::key(group, topic), ONE);
     }
 
     /// Counts a message of `topic` that goes to the dead letters of `group`.
     pub(crate) fn died(&self, group: &str, topic: &str) {
-        self.dead.add(&names::of_group(topic, group), ONE);
+        self.dead.add(&offsets::key(group, topic), ONE);
     }
 
     /// The figures that code 315 shows under a name and key of Java; `None` where nothing was ever
@@ -185,7 +185,7 @@ impl Stats {
 
     /// Messages of `topic` given to `group` per second over the last minute.
     pub(crate) fn get_tps(&self, group: &str, topic: &str) -> f64 {
-        tps(self.group_get.get(&names::of_group(topic, group)))
+        tps(self.group_get.get(&offsets::key(group, topic)))
     }
 
     /// The totals of the whole broker.

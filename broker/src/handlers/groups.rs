@@ -96,7 +96,7 @@ pub(crate) fn delete(broker: &Arc<Broker>, call: &mut Call) -> Result<Reply, Rej
             changes.push(Change::DropOffsetsOfGroup(group.clone()));
         }
         let least = least_group(group);
-        if broker.offsets.has_any(&least) {
+        if broker.offsets.has_group(&least) {
             changes.push(Change::DropOffsetsOfGroup(least));
         }
         Ok((changes, there))

@@ -145,6 +145,9 @@ fn filter_of(
 
 /// What is told of an expression (`ConsumerFilterData.java`); nothing of tags, which are in the subscription.
 fn filter_data(group: &str, data: &SubscriptionData) -> Option<String> {
+    if is_tags(Some(&data.expression_type)) {
+        return None;
+    }
     let told = serde_json::json!({
         "clientVersion": data.sub_version,
         "consumerGroup": group,
@@ -154,7 +157,7 @@ fn filter_data(group: &str, data: &SubscriptionData) -> Option<String> {
         "expressionType": data.expression_type,
         "topic": data.topic,
     });
-    (!is_tags(Some(&data.expression_type))).then(|| format!("{told:#}"))
+    Some(format!("{told:#}"))
 }
 
 fn lets_through(broker: &Broker, filter: &PullFilter, unit: &store::Unit) -> bool {

@@ -1,5 +1,7 @@
 //! The names and keys under which tools ask for statistics (`Stats.java`, `BrokerStatsManager.java`).
 
+use crate::offsets;
+
 use super::{
     Measure::{self, Bytes, Messages, Millis},
     Meter, Stats, Table,
@@ -67,15 +69,6 @@ pub(super) fn find(name: &str) -> Option<&'static Name> {
     NAMES.iter().find(|named| named.name == name)
 }
 
-/// The key of a topic and a group. Neither name can have an `@`.
-pub(super) fn of_group(topic: &str, group: &str) -> String {
-    let mut key = String::with_capacity(topic.len() + 1 + group.len());
-    key.push_str(topic);
-    key.push('@');
-    key.push_str(group);
-    key
-}
-
 /// `queue@rest`.
 fn queue_first(key: &str) -> Option<(String, i32)> {
     let (queue, rest) = key.split_once('@')?;
@@ -92,7 +85,7 @@ fn queue_last(key: &str) -> Option<(String, i32)> {
 fn queue_between(key: &str) -> Option<(String, i32)> {
     let (topic, rest) = key.split_once('@')?;
     let (queue, group) = rest.split_once('@')?;
-    Some((of_group(topic, group), real_queue(queue)?))
+    Some((offsets::key(group, topic), real_queue(queue)?))
 }
 
 /// A queue that messages lie in: pops of any queue count under none.

@@ -26,7 +26,7 @@ use crate::{
     clock::now_millis,
     drafts,
     handlers::pull::signed,
-    journal,
+    journal, offsets,
     pending::{self, Outcome},
     pop::{
         handle::{Handle, Infos},
@@ -437,7 +437,7 @@ impl Harvest {
             topics.entry(&moved.topic).or_default().push((moved.queue, moved.to));
         }
         let change = |(topic, queues): (&str, Vec<(i32, i64)>)| Change::Offsets {
-            key: format!("{topic}@{group}"),
+            key: offsets::key(group, topic),
             queues,
         };
         let mut changes: Vec<Change> = topics.into_iter().map(change).collect();
