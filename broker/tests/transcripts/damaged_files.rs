@@ -10,7 +10,10 @@ use std::{
 use broker::StartError;
 use protocol::{Command, code::request};
 
-use crate::fixture::{Fixture, field, try_start};
+use crate::{
+    fixture::{Fixture, field, try_start},
+    journal::commit,
+};
 
 /// What can become of a file.
 #[derive(Debug, Clone, Copy)]
@@ -91,12 +94,7 @@ async fn each_file_beside_the_log_may_be_gone_empty_half_or_blank() {
     for _ in 0..COUNT {
         fixture.heartbeat("G", "T", "*").await;
         fixture.sent("T", "m", "KEYS\u{1}k").await;
-        let commit = Command::request(request::UPDATE_CONSUMER_OFFSET)
-            .with_field("consumerGroup", "G")
-            .with_field("topic", "T")
-            .with_field("queueId", "0")
-            .with_field("commitOffset", "2");
-        assert_eq!(fixture.ask(commit).await.code, 0);
+        assert_eq!(fixture.ask(commit(2)).await.code, 0);
         fixture.messages("T", 1, 1).await;
         // Each table is written more than once, so that it has a backup.
         fixture = fixture.restarted(SMALL).await;

@@ -96,37 +96,28 @@ async fn expressions_of_heartbeats_count_by_their_version() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_into_a_queue_tells_what_a_filter_lets_through() {
     let fixture = filled().await;
-    let look = async || {
+    let look = async |group: &str, index: &str, count: &str| {
         let asked = Command::request(request::QUERY_CONSUME_QUEUE)
             .with_field("topic", "T")
             .with_field("queueId", "0")
-            .with_field("index", "0")
-            .with_field("count", "9")
-            .with_field("consumerGroup", "G");
+            .with_field("index", index)
+            .with_field("count", count)
+            .with_field("consumerGroup", group);
         let answer = fixture.ask(asked).await;
         assert_eq!(answer.code, 0, "{:?}", answer.remark);
         let body = QueryConsumeQueueResponseBody::decode(&answer.body).expect("units");
         let passes: Vec<bool> = body.queue_data.iter().map(|unit| unit.eval).collect();
         (passes, body.filter_data)
     };
-    let (passes, told) = look().await;
+    let (passes, told) = look("G", "0", "9").await;
     assert_eq!((passes, told.as_deref()), (vec![false; 4], Some("G@T is not online!")));
     fixture.heartbeat_by_expression("G", "T", ("a BETWEEN 1 AND 2", 1)).await;
-    let (passes, told) = look().await;
+    let (passes, told) = look("G", "0", "9").await;
     assert_eq!(passes, [false, true, true, false]);
     let told = told.expect("a filter");
     assert!(told.contains(r#""expression": "a BETWEEN 1 AND 2""#), "{told}");
     fixture.heartbeat("H", "T", "E").await;
-    let fixture_of_tags = Command::request(request::QUERY_CONSUME_QUEUE)
-        .with_field("topic", "T")
-        .with_field("queueId", "0")
-        .with_field("index", "1")
-        .with_field("count", "2")
-        .with_field("consumerGroup", "H");
-    let answer = fixture.ask(fixture_of_tags).await;
-    let body = QueryConsumeQueueResponseBody::decode(&answer.body).expect("units");
-    let passes: Vec<bool> = body.queue_data.iter().map(|unit| unit.eval).collect();
-    assert_eq!((passes, body.filter_data), (vec![false, true], None));
+    assert_eq!(look("H", "1", "2").await, (vec![false, true], None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

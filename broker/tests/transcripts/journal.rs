@@ -6,7 +6,8 @@ use crate::fixture::Fixture;
 
 const JOURNAL: &str = "rmq_sys_LEDGERMQ_JOURNAL";
 
-fn commit(offset: i64) -> Command {
+/// Group G has consumed queue 0 of T up to `offset`.
+pub(crate) fn commit(offset: i64) -> Command {
     Command::request(request::UPDATE_CONSUMER_OFFSET)
         .with_field("consumerGroup", "G")
         .with_field("topic", "T")

@@ -10,6 +10,7 @@ use remoting::{Client, ClientOptions};
 use crate::{
     assignment::query,
     fixture::{Fixture, LIMIT, pull_header, pull_request},
+    journal::commit,
     transaction::refused,
 };
 
@@ -44,12 +45,7 @@ async fn case_101_a_list_that_may_lack_members_is_refused() {
     let nobody = fixture.ask(list()).await;
     refused(&nobody, response::SYSTEM_ERROR, "no consumer for this group, G");
     fixture.heartbeat("G", "T", "*").await;
-    let commit = Command::request(request::UPDATE_CONSUMER_OFFSET)
-        .with_field("consumerGroup", "G")
-        .with_field("topic", "T")
-        .with_field("queueId", "0")
-        .with_field("commitOffset", "1");
-    assert_eq!(fixture.ask(commit).await.code, 0);
+    assert_eq!(fixture.ask(commit(1)).await.code, 0);
 
     let fixture = fixture.restarted("").await;
     for request in [list(), assignment()] {

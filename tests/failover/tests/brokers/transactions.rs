@@ -181,16 +181,7 @@ async fn ask_early(rig: &Rig, brokers: &Brokers) -> Result<()> {
     let keys = "transactionTimeOut=0\ntransactionCheckInterval=300\ntransactionCheckMax=1000000\n";
     for number in 0..brokers.size() {
         let update = Command::request(request::UPDATE_BROKER_CONFIG).with_body(keys);
-        // A majority serves; the third may have been started a moment later.
-        let begun = Instant::now();
-        let answer = loop {
-            match rig.ask(&brokers.address(number), update.clone()).await {
-                Err(_) if begun.elapsed() < PATIENCE => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                outcome => break outcome?,
-            }
-        };
+        let answer = rig.ask(&brokers.address(number), update).await?;
         ensure!(answer.code == 0, "n{number}: {:?}", answer.remark);
     }
     Ok(())
@@ -223,6 +214,8 @@ async fn run(brokers: &mut Brokers) -> Result<()> {
     let rig =
         Arc::new(Rig { client, acknowledged: Mutex::default(), killing: AtomicBool::default() });
     let mut master = brokers.wait_master(None)?;
+    // A majority serves; the third may have been started a moment later.
+    brokers.listed_once()?;
     ask_early(&rig, brokers).await?;
     let mut number = 1;
     for _kill in 0..KILLS {
