@@ -266,6 +266,8 @@ mod planting {
         P31,
         /// A Java leader is told of an entry that is not durable that it is equal.
         P32,
+        /// Pushes that came early are kept when a Java leader compares.
+        P33,
     }
 
     /// Which faults are on.

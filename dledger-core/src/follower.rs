@@ -155,6 +155,9 @@ impl Node {
 
     fn compare_push(&mut self, from: NodeId, call: CallId, id: EntryId, same: Option<bool>) {
         let kind = PushName::Compare;
+        if self.peers.is_java(&from) && !planted!(self.config, P33) {
+            self.forget_early();
+        }
         let code = if self.cutting.is_some() {
             PushCode::PushRequestIsFull
         } else if self.holds(id, same) {
@@ -311,6 +314,17 @@ impl Node {
             let early = entry.remove();
             self.follow.early_bytes -= early.range.bytes;
             self.append_push(early.from, early.call, early.range);
+        }
+    }
+
+    /// A Java leader that compares has given up all that it pushed before, and sends it again in other
+    /// ranges. An answer to one of the old ones would move its mark to where none of the new ones
+    /// begins, and it repeats only the range that begins behind its mark (`doCheckBatchAppendResponse`):
+    /// what was lost on its way would come with the next append only. Java's followers forget them, too.
+    fn forget_early(&mut self) {
+        self.follow.early_bytes = 0;
+        for early in std::mem::take(&mut self.follow.early).into_values() {
+            self.forget(&early.from, early.call, PushName::Append);
         }
     }
 

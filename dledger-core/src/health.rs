@@ -27,9 +27,13 @@ impl Node {
         self.health.disk = healthy;
         if healthy {
             self.health.hangs_at = None;
-        } else if planted!(self.config, P30) {
-            // A planted fault: it goes on.
-        } else if self.lead.is_some() {
+        } else if !planted!(self.config, P30) {
+            self.leave_the_lead_to_others();
+        }
+    }
+
+    fn leave_the_lead_to_others(&mut self) {
+        if self.lead.is_some() {
             self.give_up(StepDown::DiskFailed);
         } else {
             self.drop_round();

@@ -30,10 +30,15 @@ impl Node {
         }
     }
 
-    /// Commits up to `upto`, never beyond the end of the log and never backwards.
+    /// Commits up to `upto`, never beyond the end of the log and never backwards; a leader nothing
+    /// that lies before its opening entry.
     pub(crate) fn commit(&mut self, upto: LogIndex) {
         if self.ledger.committed() >= Some(upto) {
             return;
+        }
+        let opening = self.opening().filter(|opening| upto < *opening);
+        if let Some(opening) = opening.filter(|_| !planted!(self.config, P3)) {
+            return self.stop(Violation::BeforeOpening { term: self.term, upto, opening });
         }
         if !self.ledger.commit(upto) {
             let (committed, last) = (Some(upto), self.ledger.last());

@@ -181,6 +181,19 @@ pub enum Violation {
         /// What is.
         found: Option<EntryId>,
     },
+    /// A leader would commit what others wrote before its own first entry: another one may still
+    /// replace that.
+    #[error(
+        "as leader of term {term} this node would commit entry {upto}, which lies before its opening entry {opening}"
+    )]
+    BeforeOpening {
+        /// The term.
+        term: Term,
+        /// The commit index.
+        upto: LogIndex,
+        /// The first entry of the term.
+        opening: LogIndex,
+    },
     /// The commit index would pass what is written.
     #[error("commit index {committed:?} and end of the log {last:?} contradict each other")]
     Commit {

@@ -277,3 +277,19 @@ fn leader(policy: Policy) -> Node {
     assert_eq!(node.committed(), Some(LogIndex(0)));
     node
 }
+
+/// what lies before a leader's opening entry is not committed on its own, whoever asks for it.
+#[test]
+fn a_leader_that_would_commit_what_lies_before_its_opening_entry_stops() {
+    let state = State { last: Some(id(1, 4)), term: Term(1), ..State::default() };
+    let mut node = node(Policy::Flushed, state);
+    for (now, told) in ["tick", "tick", "vote-stored 2"].into_iter().enumerate() {
+        node.handle(Millis(now as u64), input(told));
+    }
+    assert_eq!(node.opening(), Some(LogIndex(5)));
+    while node.poll_output().is_some() {}
+    node.commit(LogIndex(4));
+    let told = line(&node.poll_output().unwrap());
+    assert!(told.contains("BeforeOpening { term: Term(2), upto: LogIndex(4)"), "{told}");
+    assert_eq!(node.committed(), None);
+}

@@ -16,7 +16,7 @@ fn is_seen(bug: Bug, by: fn()) -> bool {
 
 #[test]
 fn every_planted_fault_is_seen() {
-    let table: [(Bug, fn()); 15] = [
+    let table: [(Bug, fn()); 16] = [
         (Bug::P1, elections::a_vote_is_told_when_it_is_durable_and_given_once),
         (Bug::P2, elections::a_vote_is_told_when_it_is_durable_and_given_once),
         (
@@ -35,6 +35,7 @@ fn every_planted_fault_is_seen() {
         (Bug::P30, elections::a_leader_whose_disk_hangs_steps_down_within_an_election_timeout),
         (Bug::P31, elections::a_member_that_comes_back_behind_a_java_leader_keeps_its_term),
         (Bug::P32, replication::an_entry_that_is_not_durable_is_not_told_to_a_java_leader_as_equal),
+        (Bug::P33, replication::what_a_java_leader_pushed_before_it_compares_is_not_answered),
     ];
     for (bug, by) in table {
         assert!(!is_seen_without(by), "{bug:?}: what should see it fails without it");

@@ -600,6 +600,46 @@ pub(crate) fn an_entry_that_is_not_durable_is_not_told_to_a_java_leader_as_equal
     }
 }
 
+/// A push came early, as the one in front of it was lost, and the leader compares again. A Java leader
+/// sends other ranges then, and an answer to the old one would make it wait for ever: it is forgotten.
+/// A leader of ours gets both answers.
+#[test]
+pub(crate) fn what_a_java_leader_pushed_before_it_compares_is_not_answered() {
+    let append = |first: u64| Letter {
+        from: "n0".into(),
+        to: "n1".into(),
+        call: None,
+        message: push(
+            5,
+            None,
+            PushKind::Append(Range {
+                before: None,
+                first: LogIndex(first),
+                count: 1,
+                terms: vec![(Term(5), LogIndex(first))],
+                bytes: 100,
+            }),
+        ),
+        entries: vec![Entry { id: id(5, first), body: first }],
+    };
+    for (kind, answers) in [(PeerKind::Unknown, vec![10, 11]), (PeerKind::Java, vec![10])] {
+        let mut group = Group::of(&vec![(5, runs(&[(2, 10)])); 3], |_| {});
+        group.give("n1", Input::Peer { id: name("n0"), kind });
+        let compare = || push(5, None, PushKind::Compare { id: id(2, 9), same: Some(true) });
+        says(&mut group, "n0", "n1", compare());
+        group.deliver(append(11));
+        says(&mut group, "n0", "n1", compare());
+        group.wire.clear();
+        group.deliver(append(10));
+        let told = push_replies(&mut group);
+        let answers: Vec<_> =
+            answers.into_iter().map(|end| (PushCode::Success, Some(end))).collect();
+        assert_eq!(told.last(), answers.last(), "{kind:?}");
+        assert_eq!(told.len(), answers.len(), "{kind:?}");
+        assert!(group.node("n1").loads().iter().all(|load| load.amount == 0), "{kind:?}");
+    }
+}
+
 /// Under SYNC_FLUSH the word of a Java member, which never waits for a flush, counts if that is said.
 #[test]
 fn acknowledgements_of_java_members_count_if_that_is_said() {

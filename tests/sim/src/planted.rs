@@ -45,6 +45,7 @@ const KNOWN: &[(Bug, Kind, &str)] = &[
     (Bug::P30, Kind::Bare, "seed=0"),
     (Bug::P31, Kind::Java, "seed=14"),
     (Bug::P32, Kind::Java, "seed=49"),
+    (Bug::P33, Kind::Java, "seed=6110088"),
     (Bug::T1, Kind::Journal, "seed=3 members=3 scenario=Swarm faults=Loss,Kill"),
 ];
 
@@ -78,6 +79,7 @@ const ALL: &[(Bug, Kind)] = &[
     (Bug::P30, Kind::Bare),
     (Bug::P31, Kind::Java),
     (Bug::P32, Kind::Java),
+    (Bug::P33, Kind::Java),
 ];
 
 /// Words for the plans of a search, where what a seed draws meets the fault too seldom.
