@@ -12,7 +12,7 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -73,6 +73,8 @@ pub(crate) struct Offsets {
     commits: AtomicU64,
     /// Keys with commits that no record holds.
     unsent: Mutex<Vec<String>>,
+    /// See [`Offsets::in_order`].
+    order: Mutex<()>,
     /// Where single members of broadcasting groups are.
     pub(crate) broadcast: Broadcast,
 }
@@ -161,7 +163,13 @@ impl Offsets {
         })
     }
 
-    /// The commits that no record holds, to be written now. One taker at a time.
+    /// Held by whoever settles which offsets a record says until the log has it, so that records stand
+    /// in the log in the order in which offsets were settled.
+    pub(crate) fn in_order(&self) -> MutexGuard<'_, ()> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The commits that no record holds, to be written now, [`Offsets::in_order`].
     pub(crate) fn take_unsent(&self) -> Sent {
         let keys = std::mem::take(&mut *self.unsent());
         let mut sent = Sent::default();
@@ -207,8 +215,8 @@ impl Offsets {
         }
     }
 
-    /// Keeps an offset whose record the caller has handed to the log: it holds here until that is
-    /// applied, or until [`Offsets::not_written`] says that it will not be.
+    /// Keeps an offset whose record the caller hands to the log, [`Offsets::in_order`]: it holds here
+    /// until that is applied, or until [`Offsets::not_written`] says that it will not be.
     pub(crate) fn written(&self, group: &str, topic: &str, queue: i32, offset: i64) {
         self.with(group, topic, |_, progress| {
             if !progress.resets.contains_key(&queue) {
@@ -371,7 +379,7 @@ impl Offsets {
         }
     }
 
-    fn unsent(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+    fn unsent(&self) -> MutexGuard<'_, Vec<String>> {
         self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

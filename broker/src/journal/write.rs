@@ -14,15 +14,24 @@ use store::{
     append_log::{HEADROOM, Placed},
     journal::{self, Change, Record},
 };
-use tokio::time::MissedTickBehavior;
+use tokio::{sync::oneshot, time::MissedTickBehavior};
 
 use super::APPLY_LIMIT;
-use crate::{broker::Broker, call::Rejection, clock, drafts, offsets, pending};
+use crate::{
+    broker::Broker,
+    call::Rejection,
+    clock, drafts,
+    offsets::{self, Sent},
+    pending::{self, Outcome},
+};
 
 /// How long commits that nobody waits for are gathered.
 const GATHER: Duration = Duration::from_secs(1);
 /// How long a stop waits for the last commits.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// What was given to the log, where it took it.
+type Submitted = Result<oneshot::Receiver<Outcome>, Rejection>;
 
 /// A record as a message of the journal's topic, made by `host` at `born`, in milliseconds since 1970.
 ///
@@ -60,8 +69,18 @@ impl Broker {
         if changes.is_empty() {
             return Ok(());
         }
-        let records = journal::changes(changes).map_err(|error| no_text(&error))?;
-        let position = self.write_records(&records).await?;
+        let told = self.submit_changes(changes)?;
+        self.applied(told).await
+    }
+
+    /// Gives changes to the log.
+    fn submit_changes(&self, changes: Vec<Change>) -> Submitted {
+        self.submit_journal(&journal::changes(changes).map_err(|error| no_text(&error))?)
+    }
+
+    /// Waits until what was given to the log is committed and applied.
+    async fn applied(&self, told: oneshot::Receiver<Outcome>) -> Result<(), Rejection> {
+        let position = committed(told).await?;
         let mut applied = self.journal.applied.subscribe();
         let done = applied.wait_for(|applied| *applied > position);
         match tokio::time::timeout(APPLY_LIMIT, done).await {
@@ -157,17 +176,11 @@ impl Broker {
     /// Writes what use changed and what clients committed, and waits until it is applied.
     pub(crate) async fn write_pending(&self) -> Result<(), Rejection> {
         let _writing = self.journal.writing.lock().await;
-        let soon = {
-            let mut soon = self.journal.soon.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *soon)
+        let Some((soon, sent, told)) = self.submit_pending() else { return Ok(()) };
+        let written = match told {
+            Ok(told) => self.applied(told).await,
+            Err(rejection) => Err(rejection),
         };
-        let sent = self.offsets.take_unsent();
-        if soon.is_empty() && sent.is_empty() {
-            return Ok(());
-        }
-        let mut changes = soon.clone();
-        changes.extend(sent.changes());
-        let written = self.change(changes).await;
         self.offsets.settle(sent, written.is_ok());
         if written.is_err() && self.is_master() {
             let mut again = self.journal.soon.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,16 +189,36 @@ impl Broker {
         written
     }
 
+    /// Takes what is to be written, and gives it to the log; `None` where there is nothing.
+    fn submit_pending(&self) -> Option<(Vec<Change>, Sent, Submitted)> {
+        let _ordered = self.offsets.in_order();
+        let soon = {
+            let mut soon = self.journal.soon.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *soon)
+        };
+        let sent = self.offsets.take_unsent();
+        if soon.is_empty() && sent.is_empty() {
+            return None;
+        }
+        let mut changes = soon.clone();
+        changes.extend(sent.changes());
+        let told = self.submit_changes(changes);
+        Some((soon, sent, told))
+    }
+
     /// Writes records as one batch; gives the log position of the last when all are committed.
     pub(super) async fn write_records(&self, records: &[Record]) -> Result<u64, Rejection> {
+        committed(self.submit_journal(records)?).await
+    }
+
+    /// Gives records to the log as one batch.
+    fn submit_journal(&self, records: &[Record]) -> Submitted {
         let (host, now) = (self.store_host(), clock::now_millis());
         let messages = records.iter().map(|record| message(record, host, now));
         let messages: Vec<_> =
             messages.collect::<Result<_, _>>().map_err(|error| no_text(&error))?;
         // Whatever the room on the disk is: consumers that go on let a full disk become empty.
-        let told = self.submit_records(&messages)?.await;
-        let placed = pending::settled(told, "the log has stopped; ask the broker that takes over")?;
-        Ok(last_position(&placed))
+        self.submit_records(&messages)
     }
 
     /// The progress of a delivery of delayed messages, to stand behind them in one batch.
@@ -210,6 +243,12 @@ impl Broker {
     fn append_patience(&self) -> Duration {
         Duration::from_millis(self.config().append_timeout_millis)
     }
+}
+
+/// The log position of the last record of a batch, when it is committed.
+async fn committed(told: oneshot::Receiver<Outcome>) -> Result<u64, Rejection> {
+    let stopped = "the log has stopped; ask the broker that takes over";
+    Ok(last_position(&pending::settled(told.await, stopped)?))
 }
 
 fn last_position(placed: &Placed) -> u64 {

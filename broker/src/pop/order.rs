@@ -96,6 +96,11 @@ impl Orders {
         self.table().queues.get(of).is_some_and(|info| blocks(info, attempt, now))
     }
 
+    /// What is known of a queue.
+    pub(crate) fn row(&self, of: &Queue) -> Option<OrderInfo> {
+        self.table().queues.get(of).cloned()
+    }
+
     /// Messages at these offsets are given; tells in `infos` how often they were before. Gives the
     /// row for the journal, and the one before it.
     pub(crate) fn give(

@@ -327,3 +327,40 @@ async fn what_cannot_be_is_refused_with_javas_codes() {
     let sent = fixture.send("rmq_sys_REVIVE_LOG_DefaultCluster", "m", "").await;
     assert_eq!(sent.code, response::NO_PERMISSION, "it could name any topic");
 }
+
+/// The journal writes offsets that clients commit, and where a new group begins, beside the batches of
+/// pops: what was decided first must stand first.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_pop_is_set_back_by_what_the_journal_writes_meanwhile() {
+    const GROUPS: i32 = 100;
+    let fixture = Fixture::new().await;
+    for body in ["a", "b", "c"] {
+        fixture.sent("T", body, "").await;
+    }
+    wait_sent(&fixture, 3).await;
+    fixture.heartbeat("OTHER", "T", "*").await;
+    let writes = async {
+        for offset in 1_i64.. {
+            let request = Command::request(request::UPDATE_CONSUMER_OFFSET)
+                .with_field("consumerGroup", "OTHER")
+                .with_field("topic", "T")
+                .with_field("queueId", "0")
+                .with_field("commitOffset", offset.to_string());
+            assert_eq!(fixture.ask(request).await.code, response::SUCCESS);
+        }
+    };
+    let pops = async {
+        for group in 0..GROUPS {
+            let consumer_group = format!("G{group}");
+            let one =
+                PopMessageRequest { consumer_group, max_msg_nums: 1, queue_id: 0, ..header() };
+            for body in [b"a", b"b", b"c"] {
+                assert_eq!(bodies(&pop_some(&fixture, &one).await), [body], "G{group}");
+            }
+        }
+    };
+    tokio::select! {
+        () = writes => {}
+        () = pops => {}
+    }
+}

@@ -224,16 +224,25 @@ impl Collecting<'_> {
         // From here on the group goes on where an administrator set it.
         if let Some(offset) = self.broker.take_reset(group, topic, number) {
             tracing::info!(group, topic, queue, offset, "a reset of offsets is taken by a pop");
-            let of = self.of(source);
-            if self.broker.pop.orders.clear(&of) {
-                self.broker.journal.soon(row_change(&of, None));
-            }
+            self.forget_row(&self.of(source));
         }
         offsets.query(group, topic, number).unwrap_or_else(|| {
             let begin = signed(self.begin(source));
             offsets.commit(group, topic, number, begin);
             begin
         })
+    }
+
+    /// What was given of a queue counts no more. That stands in the log before this pop's own row.
+    fn forget_row(&self, of: &Queue) {
+        if !self.broker.pop.orders.clear(of) {
+            return;
+        }
+        let record = record_of(self.broker, vec![row_change(of, None)]);
+        if let Err(rejection) = record.and_then(|record| self.broker.submit_records(&[record])) {
+            let reason = rejection.remark;
+            tracing::warn!(reason, queue = of.key(), "the log still says that messages are given");
+        }
     }
 
     /// Where a group begins that is new to a queue.
@@ -408,13 +417,16 @@ impl Harvest {
         group: &str,
     ) -> Result<oneshot::Receiver<Outcome>, Rejection> {
         let mut records = std::mem::take(&mut self.records);
-        records.push(self.progress(broker, group)?);
-        // Whatever the room on the disk is: consumers that go on let a full disk become empty.
-        let committed = broker.submit_records(&records).inspect_err(|_| self.restore(broker))?;
+        let _ordered = broker.offsets.in_order();
         for Move { topic, queue, to, .. } in &self.moves {
             broker.offsets.written(group, topic, *queue, *to);
         }
-        Ok(committed)
+        // Whatever the room on the disk is: consumers that go on let a full disk become empty.
+        let submitted = self.progress(broker, group).and_then(|progress| {
+            records.push(progress);
+            broker.submit_records(&records)
+        });
+        submitted.inspect_err(|_| self.take_back(broker, group))
     }
 
     /// Nothing is kept of the batch: the group goes on where it was.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use protocol::{
     Command,
+    body::OrderInfo,
     code::response,
     header::{ChangeInvisibleTimeRequest, ChangeInvisibleTimeResponse},
 };
@@ -15,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::{
     collect::{record_of, row_change},
-    freed,
+    freed, is_lost,
 };
 use crate::{
     broker::Broker,
@@ -38,8 +39,18 @@ pub(super) struct Message {
     pub(super) pop_time: i64,
 }
 
-/// What is written for a request, where something is, and the answer when that is committed.
-type Written = (Option<oneshot::Receiver<Outcome>>, Command);
+/// What was done of ordered queues for a request, and what is to be written of it.
+#[derive(Debug, Default)]
+struct Step {
+    changes: Vec<Change>,
+    /// Where groups go on now, and where they did before.
+    moves: Vec<(Queue, (i64, i64))>,
+    /// What was known of queues before.
+    rows: Vec<(Queue, Option<OrderInfo>)>,
+}
+
+/// A step on its way into the log.
+type Written = (oneshot::Receiver<Outcome>, Step);
 
 /// Messages are done.
 pub(super) fn acknowledge(
@@ -48,11 +59,10 @@ pub(super) fn acknowledge(
     messages: Vec<Message>,
 ) -> Result<Reply, Rejection> {
     run(broker, call, move |broker| {
-        let mut changes = Vec::new();
-        for message in &messages {
-            changes.extend(acknowledge_one(broker, message)?);
+        let mut written = Vec::new();
+        for together in messages.chunk_by(|one, next| one.of.lock() == next.of.lock()) {
+            written.extend(acknowledge_together(broker, together)?);
         }
-        let written = write(broker, changes)?;
         for Message { of, .. } in &messages {
             broker.stats.acknowledged(&of.group, &of.topic, 1);
         }
@@ -72,65 +82,111 @@ pub(super) fn change(
     let invisible_time = request.invisible_time;
     run(broker, call, move |broker| {
         let Message { of, offset, pop_time } = &message;
-        let _held = broker.pop.lock(&of.group, normal_topic(&of.topic, &of.group));
+        let (group, topic) = of.lock();
+        let _held = broker.pop.lock(group, topic);
         if *offset < position(broker, of) {
             let header = ChangeInvisibleTimeResponse::default();
-            return Ok((None, reply::answer(response::SUCCESS).with_header(&header)));
+            return Ok((Vec::new(), reply::answer(response::SUCCESS).with_header(&header)));
         }
         let until = now_millis().saturating_add(invisible_time);
+        let mut step = Step::default();
+        step.rows.push((of.clone(), broker.pop.orders.row(of)));
         let row = broker.pop.orders.keep_until(of, (*offset, *pop_time), until);
-        let written =
-            write(broker, row.map(|row| row_change(of, Some(&row))).into_iter().collect())?;
+        step.changes.extend(row.map(|row| row_change(of, Some(&row))));
+        let written = step.write(broker)?;
         let header = ChangeInvisibleTimeResponse {
             pop_time: *pop_time,
             invisible_time: until.saturating_sub(*pop_time),
             revive_qid: ORDERED,
         };
-        Ok((written, reply::answer(response::SUCCESS).with_header(&header)))
+        Ok((written.into_iter().collect(), reply::answer(response::SUCCESS).with_header(&header)))
     })
 }
 
-fn acknowledge_one(broker: &Broker, message: &Message) -> Result<Vec<Change>, Rejection> {
-    let Message { of, offset, pop_time } = message;
-    let _held = broker.pop.lock(&of.group, normal_topic(&of.topic, &of.group));
-    let before = position(broker, of);
-    if *offset < before {
-        return Ok(Vec::new());
+/// Messages of one group and topic are done, up to the first that cannot be.
+fn acknowledge_together(
+    broker: &Broker,
+    messages: &[Message],
+) -> Result<Option<Written>, Rejection> {
+    let Some(first) = messages.first() else { return Ok(None) };
+    let (group, topic) = first.of.lock();
+    let _held = broker.pop.lock(group, topic);
+    let _ordered = broker.offsets.in_order();
+    let mut step = Step::default();
+    let done = messages.iter().try_for_each(|message| step.acknowledge(broker, message));
+    let written = step.write(broker)?;
+    done.map(|()| written)
+}
+
+impl Queue {
+    /// Group and topic of the lock under which messages of the queue are taken.
+    fn lock(&self) -> (&str, &str) {
+        (&self.group, normal_topic(&self.topic, &self.group))
     }
-    let (done, row) = broker.pop.orders.acknowledge(of, (*offset, *pop_time));
-    let mut changes: Vec<Change> = row.map(|row| row_change(of, Some(&row))).into_iter().collect();
-    match done {
-        Done::Outdated => {}
-        Done::Unknown => {
-            let Queue { topic, group, queue } = of;
-            let remark = format!(
-                "offset is illegal, key:{topic}@{group}@{queue}, old:{before}, commit:{offset}, next:-1"
-            );
-            return Err(Rejection::new(response::MESSAGE_ILLEGAL, remark));
+}
+
+impl Step {
+    fn acknowledge(&mut self, broker: &Broker, message: &Message) -> Result<(), Rejection> {
+        let Message { of, offset, pop_time } = message;
+        let before = position(broker, of);
+        if *offset < before {
+            return Ok(());
         }
-        Done::Next(next) if broker.offsets.has_reset(&of.group, &of.topic, of.queue) => {
-            tracing::debug!(next, "an administrator has set where the group goes on");
+        self.rows.push((of.clone(), broker.pop.orders.row(of)));
+        let (done, row) = broker.pop.orders.acknowledge(of, (*offset, *pop_time));
+        self.changes.extend(row.map(|row| row_change(of, Some(&row))));
+        match done {
+            Done::Outdated => {}
+            Done::Unknown => {
+                let Queue { topic, group, queue } = of;
+                let remark = format!(
+                    "offset is illegal, key:{topic}@{group}@{queue}, old:{before}, commit:{offset}, next:-1"
+                );
+                return Err(Rejection::new(response::MESSAGE_ILLEGAL, remark));
+            }
+            Done::Next(next) if broker.offsets.has_reset(&of.group, &of.topic, of.queue) => {
+                tracing::debug!(next, "an administrator has set where the group goes on");
+            }
+            Done::Next(next) => {
+                self.changes
+                    .push(Change::Offsets { key: of.key(), queues: vec![(of.queue, next)] });
+                self.moves.push((of.clone(), (before, next)));
+                broker.offsets.written(&of.group, &of.topic, of.queue, next);
+            }
         }
-        Done::Next(next) => {
-            changes.push(Change::Offsets { key: of.key(), queues: vec![(of.queue, next)] });
-            broker.offsets.written(&of.group, &of.topic, of.queue, next);
+        Ok(())
+    }
+
+    /// Gives the changes to the log, where there are some.
+    fn write(mut self, broker: &Broker) -> Result<Option<Written>, Rejection> {
+        let changes = std::mem::take(&mut self.changes);
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let submitted =
+            record_of(broker, changes).and_then(|record| broker.submit_records(&[record]));
+        match submitted {
+            Ok(committed) => Ok(Some((committed, self))),
+            Err(rejection) => {
+                self.take_back(broker);
+                Err(rejection)
+            }
         }
     }
-    Ok(changes)
+
+    /// Nothing is kept of it in the log: all is as it was, and clients do it again.
+    fn take_back(self, broker: &Broker) {
+        for (of, (from, to)) in self.moves.into_iter().rev() {
+            broker.offsets.not_written(&of.group, &of.topic, of.queue, (from, to));
+        }
+        for (of, before) in self.rows.into_iter().rev() {
+            broker.pop.orders.restore(&of, before);
+        }
+    }
 }
 
 fn position(broker: &Broker, of: &Queue) -> i64 {
     broker.offsets.query(&of.group, &of.topic, of.queue).unwrap_or(-1)
-}
-
-fn write(
-    broker: &Broker,
-    changes: Vec<Change>,
-) -> Result<Option<oneshot::Receiver<Outcome>>, Rejection> {
-    if changes.is_empty() {
-        return Ok(None);
-    }
-    broker.submit_records(&[record_of(broker, changes)?]).map(Some)
 }
 
 /// Runs where it may wait for a pop of the same group and topic, and answers when what it has written
@@ -138,32 +194,32 @@ fn write(
 fn run(
     broker: &Arc<Broker>,
     call: &mut Call,
-    work: impl FnOnce(&Arc<Broker>) -> Result<Written, Rejection> + Send + 'static,
+    work: impl FnOnce(&Arc<Broker>) -> Result<(Vec<Written>, Command), Rejection> + Send + 'static,
 ) -> Result<Reply, Rejection> {
     let place = broker.lanes.place(Lane::Pull)?;
     let responder = call.take_responder()?;
     let broker = Arc::clone(broker);
     place.run(move || {
-        let written = work(&broker);
-        broker.runtime.spawn(async move {
-            let answer = match written {
-                Ok((committed, answer)) => committed_answer(committed, answer).await,
-                Err(rejection) => reply::refusal(&rejection),
+        let worked = work(&broker);
+        broker.runtime.clone().spawn(async move {
+            let answered = match worked {
+                Ok((written, answer)) => committed(&broker, written).await.map(|()| answer),
+                Err(rejection) => Err(rejection),
             };
-            responder.send(answer);
+            responder.send(answered.unwrap_or_else(|rejection| reply::refusal(&rejection)));
         });
     });
     Ok(Reply::Later)
 }
 
-async fn committed_answer(
-    committed: Option<oneshot::Receiver<Outcome>>,
-    answer: Command,
-) -> Command {
-    let Some(committed) = committed else { return answer };
-    let stopped = "the log has stopped; ask the broker that takes over";
-    match settled(committed.await, stopped) {
-        Ok(_) => answer,
-        Err(rejection) => reply::refusal(&rejection),
+/// Waits until all is committed.
+async fn committed(broker: &Broker, written: Vec<Written>) -> Result<(), Rejection> {
+    for (committed, step) in written {
+        let outcome = committed.await;
+        if matches!(&outcome, Ok(Err(failure)) if is_lost(failure)) {
+            step.take_back(broker);
+        }
+        settled(outcome, "the log has stopped; ask the broker that takes over")?;
     }
+    Ok(())
 }
