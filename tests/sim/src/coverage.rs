@@ -50,16 +50,18 @@ pub enum Branch {
     Sounded,
     /// It was told of a leader or of a longer log.
     SoundedInVain,
+    /// A leader of Java's was halted so that a member with a larger term gets back.
+    StrayLetIn,
     /// A member that is taken for Java's led.
     JavaLed,
 }
 
 /// Branches that only very few runs reach: they are counted and need not be met.
-const RARE: [Branch; 1] = [Branch::WaitsForAll];
+const RARE: [Branch; 2] = [Branch::WaitsForAll, Branch::StrayLetIn];
 
 impl Branch {
     /// Every branch that is counted.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Elected,
         Self::Deposed,
         Self::TwoLeaders,
@@ -81,6 +83,7 @@ impl Branch {
         Self::WaitsForAll,
         Self::Sounded,
         Self::SoundedInVain,
+        Self::StrayLetIn,
         Self::JavaLed,
     ];
 }

@@ -41,6 +41,12 @@ impl JavaMembers {
         u8::try_from(member).is_ok_and(|member| member < 8 && self.mask & (1 << member) != 0)
     }
 
+    /// Whether some run a model of Java's.
+    #[must_use]
+    pub fn has_models(self) -> bool {
+        self.modelled && !self.is_empty()
+    }
+
     /// Whether this member runs a model of Java's.
     #[must_use]
     pub fn models(self, member: usize) -> bool {

@@ -5,6 +5,7 @@ mod clock;
 mod faults;
 mod java;
 mod jobs;
+mod mail;
 mod phases;
 mod slot;
 mod steps;
@@ -25,7 +26,7 @@ use crate::{
     trace::{Detail, Trace},
 };
 
-use self::{clients::Clients, phases::Phase, slot::Slot, watch::Watch};
+use self::{clients::Clients, mail::InOrder, phases::Phase, slot::Slot, watch::Watch};
 
 /// Most happenings of a run: a run that needs more goes round in circles.
 const HAPPENINGS_MAX: u64 = 3_000_000;
@@ -38,7 +39,7 @@ enum Happening {
     /// A member wants to be woken.
     Wake { member: usize, life: u64 },
     /// A message arrives. An answer is for one life of its receiver only.
-    Arrive { from: usize, parcel: Box<Parcel>, life: Option<u64> },
+    Arrive { from: usize, parcel: Box<Parcel>, life: Option<u64>, number: u64 },
     /// A job ends.
     JobEnds { member: usize, life: u64, job: u64 },
     /// A machine starts its process.
@@ -131,6 +132,7 @@ struct World<P: Process> {
     /// Jobs of the disks so far.
     jobs: u64,
     calls: Vec<Asked>,
+    in_order: InOrder,
     phase: Phase,
     /// Cuts that are in force, so that another one can be added.
     cuts: Vec<Cut>,
@@ -138,6 +140,8 @@ struct World<P: Process> {
     quorum: Option<(u64, Vec<usize>)>,
     /// By when all members must be equal, in the last phase.
     whole_by: u64,
+    /// A leader was halted so that a member gets back that stands in a larger term.
+    stray_let_in: bool,
     /// When they are compared again.
     equal_check: u64,
     done: bool,
@@ -161,10 +165,12 @@ impl<P: Process> World<P> {
             lives: 0,
             jobs: 0,
             calls: Vec::new(),
+            in_order: InOrder::default(),
             phase: Phase::Safety,
             cuts: Vec::new(),
             quorum: None,
             whole_by: u64::MAX,
+            stray_let_in: false,
             equal_check: 0,
             done: false,
             plan,
@@ -203,7 +209,9 @@ impl<P: Process> World<P> {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Wake { member, life } => self.wake(member, life),
-            Happening::Arrive { from, parcel, life } => self.arrive(from, *parcel, life),
+            Happening::Arrive { from, parcel, life, number } => {
+                self.arrive(from, *parcel, (life, number));
+            }
             Happening::JobEnds { member, life, job } => self.job_ends(member, (life, job)),
             Happening::Start { member } => self.start(member),
             Happening::Gone { member, gone } => self.tell_gone(member, gone),

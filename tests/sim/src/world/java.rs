@@ -2,9 +2,10 @@
 
 use dledger_core::{Message, VoteAnswer};
 
-use super::World;
+use super::{World, slot::Slot};
 use crate::{
     coverage::Branch,
+    ghost::Seen,
     process::{Disk, Parcel, Process},
 };
 
@@ -32,8 +33,36 @@ impl<P: Process> World<P> {
         }
     }
 
+    /// A Java leader with a majority does not heed the larger term of one member, and Java members
+    /// refuse that one their votes for its shorter log before they look at its term: it stays outside
+    /// until the next election (DLedger 325). Who looks after the group sees to one by halting the
+    /// leader; after that there is no excuse.
+    pub(super) fn let_stray_in(&mut self) {
+        let half_time = self.now + self.plan.equal_millis() / 2 >= self.whole_by;
+        if self.stray_let_in || !half_time {
+            return;
+        }
+        let models = |member: &usize| self.plan.java.models(*member);
+        let Some(leader) = self.leaders().into_iter().find(models) else { return };
+        let standing = |slot: &Slot<P>| slot.standing().map_or(0, |standing| standing.term);
+        let term = self.slots.get(leader).map_or(0, standing);
+        if self.slots.iter().all(|slot| standing(slot) <= term) {
+            return;
+        }
+        self.reach(Branch::StrayLetIn);
+        self.stray_let_in = true;
+        self.whole_by = self.now + self.plan.equal_millis();
+        if let Some(slot) = self.slots.get_mut(leader) {
+            slot.frozen_until = self.now + HALTED_MILLIS;
+            self.watch.see(&Seen::Freed { member: leader });
+        }
+    }
+
     fn sounds(&self, candidate: usize, term: u64) -> bool {
         let slot = self.slots.get(candidate);
         slot.is_some_and(|slot| slot.disk.stored_vote() != (term, Some(candidate)))
     }
 }
+
+/// Longer than Java's followers wait for their leader.
+const HALTED_MILLIS: u64 = 20_000;

@@ -290,7 +290,7 @@ impl<P: Process> World<P> {
             Some(difference) if self.now > self.whole_by => {
                 self.watch.break_by("R-20 all members become equal", difference);
             }
-            Some(_) => {}
+            Some(_) => self.let_stray_in(),
         }
     }
 

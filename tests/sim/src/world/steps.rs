@@ -2,7 +2,7 @@
 
 use dledger_core::{Load, Message, PushCode, VoteAnswer};
 
-use super::{Asked, Happening, World, slot::JobState};
+use super::{Happening, World, slot::JobState};
 use crate::{
     coverage::Branch,
     ghost::{Ended, Log, Seen},
@@ -100,35 +100,6 @@ impl<P: Process> World<P> {
         }
         self.note(2, member);
         self.step(member, Incoming::Tick);
-    }
-
-    pub(super) fn arrive(&mut self, from: usize, parcel: Parcel, life: Option<u64>) {
-        let to = parcel.to;
-        let Some(slot) = self.slots.get(to) else { return };
-        if slot.process.is_none() || life.is_some_and(|life| life != slot.life) {
-            return;
-        }
-        if slot.frozen_until > self.now {
-            let at = slot.frozen_until;
-            self.schedule.plan(at, Happening::Arrive { from, parcel: Box::new(parcel), life });
-            return;
-        }
-        self.note(3, from * 8 + to);
-        self.trace.line(
-            self.now,
-            format_args!("n{from} -> n{to} {:?} {} bytes", parcel.message, parcel.entries.len()),
-        );
-        let call = parcel.call.unwrap_or_else(|| {
-            let life = self.slots.get(from).map_or(0, |slot| slot.life);
-            let known = match &parcel.message {
-                Message::Push(push) => push.known,
-                _ => None,
-            };
-            self.calls.push(Asked { life, known });
-            self.calls.len() as u64
-        });
-        let Parcel { message, entries, .. } = parcel;
-        self.step(to, Incoming::Message { from, call, message, entries });
     }
 
     pub(super) fn tell_gone(&mut self, member: usize, gone: usize) {
@@ -335,33 +306,7 @@ impl<P: Process> World<P> {
         }
     }
 
-    fn send_all(&mut self, member: usize) {
-        loop {
-            let Some(slot) = self.slots.get_mut(member) else { return };
-            let Some(mut parcel) = slot.process.as_mut().and_then(Process::poll_send) else {
-                return;
-            };
-            self.look_at_message(member, &parcel);
-            let asked = parcel.call.map(|call| self.asked(call));
-            if let Message::PushReply(reply) = &mut parcel.message {
-                reply.known = asked.and_then(|asked| asked.known);
-            }
-            let reply_to = asked.map(|asked| asked.life);
-            let arrivals = self.network.send(self.now, member, parcel.to);
-            for at in [arrivals.second, arrivals.first].into_iter().flatten() {
-                let parcel = Box::new(parcel.clone());
-                self.schedule.plan(at, Happening::Arrive { from: member, parcel, life: reply_to });
-            }
-        }
-    }
-
-    fn asked(&self, call: u64) -> Asked {
-        let place = call.checked_sub(1).and_then(|call| usize::try_from(call).ok());
-        let asked = place.and_then(|place| self.calls.get(place));
-        asked.copied().unwrap_or(Asked { life: 0, known: None })
-    }
-
-    fn look_at_message(&mut self, member: usize, parcel: &Parcel) {
+    pub(super) fn look_at_message(&mut self, member: usize, parcel: &Parcel) {
         let candidate = parcel.to;
         self.look_at_sounding(member, parcel);
         match &parcel.message {
