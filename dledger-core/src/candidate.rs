@@ -104,12 +104,11 @@ impl Node {
     fn begin_vote(&mut self, next_term: bool, purpose: Purpose) {
         if next_term {
             self.term = self.term.next();
+            self.vote = Vote::None;
             self.hard_writes.changed = true;
         }
-        let vote = Vote::For(self.self_id());
-        if self.vote != vote || next_term {
-            self.vote = vote;
-            self.hard_writes.changed = true;
+        if !self.give_vote(self.self_id()) {
+            return;
         }
         self.rounds.last_result = ParseResult::WaitToRevote;
         self.rounds.running = Some(Round::new(self.term, purpose));

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     codes::{TransferCode, VoteAnswer},
     round::ParseResult,
-    types::{EntryId, LogIndex, Millis, NodeId, Provisional, Term},
+    types::{EntryId, LogIndex, Millis, NodeId, Provisional, Term, Vote},
 };
 
 /// One turn.
@@ -180,6 +180,16 @@ pub enum Violation {
         expected: Option<EntryId>,
         /// What is.
         found: Option<EntryId>,
+    },
+    /// A second vote in one term.
+    #[error("this node would vote for {candidate} in term {term}, in which its vote is {given:?}")]
+    SecondVote {
+        /// The term.
+        term: Term,
+        /// Who would get it.
+        candidate: NodeId,
+        /// The vote that there is.
+        given: Vote,
     },
     /// A leader would commit what others wrote before its own first entry: another one may still
     /// replace that.

@@ -5,7 +5,7 @@ use crate::{
     config::planted,
     message::{Message, VoteReply, VoteRequest},
     node::Node,
-    record::Event,
+    record::{Event, Violation},
     types::{CallId, NodeId, Role, Term, Vote},
 };
 
@@ -14,7 +14,9 @@ impl Node {
     pub(crate) fn vote_request(&mut self, from: NodeId, call: CallId, request: &VoteRequest) {
         let answer = self.vote_answer(&from, request);
         if answer == VoteAnswer::Accept && !request.pre_vote {
-            self.vote = Vote::For(from.clone());
+            if !self.give_vote(from.clone()) {
+                return;
+            }
             self.hard_writes.changed = true;
             // The candidate gets the time that a leader would get.
             let next_time = self.now.after(self.patience());
@@ -35,6 +37,22 @@ impl Node {
             provisional: self.provisional.is_some() && !planted!(self.config, P20),
         };
         self.send(from, Some(call), Message::VoteReply(reply));
+    }
+
+    /// One vote in a term, whatever led here. `false` where another one was given: the node stops.
+    pub(crate) fn give_vote(&mut self, candidate: NodeId) -> bool {
+        let vote = Vote::For(candidate.clone());
+        if self.vote == vote {
+            return true;
+        }
+        if !matches!(self.vote, Vote::None) {
+            let given = self.vote.clone();
+            self.stop(Violation::SecondVote { term: self.term, candidate, given });
+            return false;
+        }
+        self.vote = vote;
+        self.hard_writes.changed = true;
+        true
     }
 
     /// The rows of the table. Java looks at the log before the term, so that a member with a short

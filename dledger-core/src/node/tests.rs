@@ -293,3 +293,17 @@ fn a_leader_that_would_commit_what_lies_before_its_opening_entry_stops() {
     assert!(told.contains("BeforeOpening { term: Term(2), upto: LogIndex(4)"), "{told}");
     assert_eq!(node.committed(), None);
 }
+
+/// a vote that was given, or that is not known, is not given again, whoever asks for it.
+#[test]
+fn a_second_vote_in_one_term_stops_the_node() {
+    let other = Vote::For(NodeId("n1".into()));
+    for (given, may) in [(Vote::None, true), (other, false), (Vote::Unknown, false)] {
+        let mut node = node(Policy::Flushed, State::default());
+        node.vote = given;
+        assert_eq!(node.give_vote(NodeId("n2".into())), may);
+        assert_eq!(node.give_vote(NodeId("n2".into())), may, "the same again");
+        let told = node.poll_output().map(|output| line(&output)).unwrap_or_default();
+        assert_eq!(told.contains("SecondVote"), !may, "{told}");
+    }
+}
