@@ -298,6 +298,22 @@ fn a_second_leader_of_one_term_stops_the_node() {
     says(&mut group, "n1", "n0", Message::Heartbeat(Heartbeat { term: Term(1), round: 1 }));
 }
 
+/// 600 to 1,200 ms, drawn anew with each heartbeat, so that followers seldom give up together.
+#[test]
+fn a_follower_waits_for_its_leader_for_a_time_that_is_drawn_anew() {
+    let mut group = Group::new(3);
+    group.elect_first();
+    let mut waits = std::collections::BTreeSet::new();
+    for round in 1..=40 {
+        group.now += 150;
+        says(&mut group, "n0", "n1", Message::Heartbeat(Heartbeat { term: Term(1), round }));
+        let due = group.node("n1").poll_timeout().unwrap().0;
+        waits.insert(due - group.now);
+    }
+    assert!(waits.first() >= Some(&600) && waits.last() <= Some(&1200), "{waits:?}");
+    assert!(waits.len() > 20, "{waits:?}");
+}
+
 /// While a member is Java its table holds: no pre-vote, and a larger term unseats a leader.
 #[test]
 fn beside_a_java_member_javas_rules_hold() {
