@@ -148,10 +148,7 @@ impl Disk {
         if percent < f64::from(forced.min(warning)) {
             self.cornered.store(false, Ordering::Release);
         }
-        let refusal = fullest
-            .as_ref()
-            .filter(|_| percent >= f64::from(warning) || self.cornered.load(Ordering::Acquire))
-            .map(|fullest| nearly_full(&fullest.folder, percent, warning));
+        let refusal = fullest.as_ref().and_then(|fullest| self.too_full(fullest, warning));
         if percent >= f64::from(forced.min(warning)) {
             self.filled.notify_one();
         }
@@ -164,6 +161,16 @@ impl Disk {
         self.refusing.store(refusal.is_some(), Ordering::Release);
         let short = refusal.is_some() || (state.short && percent + FREED > f64::from(warning));
         *state = State { fullest, refusal, short };
+    }
+
+    /// Why a disk as full as this takes no sends; the cause that decided is the one that is told.
+    fn too_full(&self, fullest: &Fullest, warning: u32) -> Option<String> {
+        let percent = fullest.used() * 100.0;
+        if percent >= f64::from(warning) {
+            return Some(nearly_full(&fullest.folder, percent, warning));
+        }
+        let cornered = self.cornered.load(Ordering::Acquire);
+        cornered.then(|| none_to_spare(&fullest.folder, percent))
     }
 
     /// An append found no room: sends are refused until the next look.
@@ -255,6 +262,14 @@ fn nearly_full(folder: &Path, percent: f64, limit: u32) -> String {
     )
 }
 
+/// Below the limit, but with nothing left but what the deletion of old files needs.
+fn none_to_spare(folder: &Path, percent: f64) -> String {
+    format!(
+        "{NOT_AVAILABLE}: the broker's disk at {} is {percent:.1}% full, and what is left there is needed until an old file of the log is deleted; free some room or send to another broker",
+        folder.display()
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::IoSlice;
@@ -286,6 +301,30 @@ mod tests {
         sim.set_room(Some(1 << 30));
         disk.look(90, 85);
         assert_eq!(disk.refusal(), None);
+    }
+
+    #[test]
+    fn the_last_room_is_for_the_deletion_and_the_refusal_names_no_limit_that_was_not_met() {
+        let (sim, disk) = disk(80);
+        sim.set_room(Some(64 << 20));
+        let file = sim.create(Path::new("store/log/more")).unwrap();
+        file.write_at(&[IoSlice::new(&vec![1; 16 << 20])], 0).unwrap();
+        disk.set_room_aside();
+        sim.set_room(Some(0));
+        disk.make_room_for_deletion();
+        sim.set_room(Some(4 << 20));
+        disk.look(99, 75);
+        let remark = disk.refusal().unwrap();
+        assert!(remark.starts_with(NOT_AVAILABLE) && remark.contains("is deleted"), "{remark}");
+        assert!(!remark.contains("limit"), "{remark}");
+        disk.look(80, 75);
+        assert!(
+            disk.refusal().unwrap().contains("the limit is 80%"),
+            "the limit is the first cause"
+        );
+        disk.unstuck();
+        disk.look(99, 75);
+        assert_eq!(disk.refusal(), None, "something was deleted");
     }
 
     #[test]
