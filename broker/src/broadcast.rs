@@ -8,11 +8,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use dashmap::DashMap;
+
+use crate::quota::Quota;
 
 /// The most queues of members that are remembered. Members beyond go on by their own offsets alone.
 const MOST: usize = 200_000;
@@ -79,13 +80,12 @@ struct Member {
 pub(crate) struct Broadcast {
     groups: DashMap<(String, String), Members>,
     /// Queues of members, all together.
-    kept: AtomicUsize,
-    most: usize,
+    kept: Quota,
 }
 
 impl Default for Broadcast {
     fn default() -> Self {
-        Self { groups: DashMap::new(), kept: AtomicUsize::new(0), most: MOST }
+        Self { groups: DashMap::new(), kept: Quota::new(MOST) }
     }
 }
 
@@ -109,7 +109,7 @@ impl Broadcast {
         let key = (puller.topic.to_owned(), puller.group.to_owned());
         let mut members = self.groups.entry(key).or_default();
         let known = members.0.get(puller.client).is_some_and(|it| it.queues.contains_key(&queue));
-        if !known && !self.take_room() {
+        if !known && !self.kept.take(1) {
             return;
         }
         let fresh = || Member { pulled: now, by_proxy: puller.by_proxy, queues: BTreeMap::new() };
@@ -140,7 +140,7 @@ impl Broadcast {
                 }
                 let stays = silent < if is_online { expiry.online } else { expiry.offline };
                 if !stays {
-                    self.kept.fetch_sub(member.queues.len(), Ordering::Relaxed);
+                    self.kept.give_back(member.queues.len());
                 }
                 stays
             });
@@ -167,18 +167,10 @@ impl Broadcast {
             let gone = gone(topic, group);
             if gone {
                 let queues = members.0.values().map(|member| member.queues.len()).sum();
-                self.kept.fetch_sub(queues, Ordering::Relaxed);
+                self.kept.give_back(queues);
             }
             !gone
         });
-    }
-
-    fn take_room(&self) -> bool {
-        if self.kept.fetch_add(1, Ordering::Relaxed) < self.most {
-            return true;
-        }
-        self.kept.fetch_sub(1, Ordering::Relaxed);
-        false
     }
 }
 
@@ -238,12 +230,12 @@ mod tests {
         assert_eq!(table.scan(after(399), EXPIRY, online), [least(0, 9), least(1, 4)]);
         assert_eq!(table.scan(after(400), EXPIRY, online).len(), 2, "for the last time");
         assert_eq!(table.scan(after(400), EXPIRY, online), []);
-        assert_eq!((table.groups.len(), table.kept.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((table.groups.len(), table.kept.taken()), (0, 0));
     }
 
     #[test]
     fn the_table_is_bounded_and_room_comes_back() {
-        let table = Broadcast { most: 2, ..Broadcast::default() };
+        let table = Broadcast { kept: Quota::new(2), ..Broadcast::default() };
         let now = Instant::now();
         for client in ["a", "b", "c"] {
             table.pulled(puller(client, true), (0, 1), now);
@@ -252,7 +244,7 @@ mod tests {
         assert_eq!(table.begin(puller("a", false), 0, 0), Begin::Known(8));
         assert_eq!(table.begin(puller("c", false), 0, 0), Begin::Asked, "not remembered");
         table.forget_where(|topic, group| (topic, group) == ("T", "other"));
-        assert_eq!(table.kept.load(Ordering::Relaxed), 2);
+        assert_eq!(table.kept.taken(), 2);
         table.forget();
         table.pulled(puller("c", true), (0, 1), now);
         assert_eq!(table.begin(puller("c", false), 0, 0), Begin::Known(1));

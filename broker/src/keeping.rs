@@ -1,11 +1,9 @@
 //! What clients that are online make the broker keep, in bytes: one bound for all of them together,
 //! as each of them alone stays within its own bounds and there may be thousands.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use protocol::body::SubscriptionData;
 
-use crate::consumers::Member;
+use crate::{consumers::Member, quota::Quota};
 
 /// The most that consumers, or producers, may make the broker keep. Ten thousand clients with ten
 /// groups each take half of it.
@@ -22,10 +20,7 @@ pub(crate) struct Exhausted(usize);
 
 /// Bytes that are kept, and how many may be.
 #[derive(Debug)]
-pub(crate) struct Keeping {
-    kept: AtomicUsize,
-    most: usize,
-}
+pub(crate) struct Keeping(Quota);
 
 impl Default for Keeping {
     fn default() -> Self {
@@ -35,32 +30,28 @@ impl Default for Keeping {
 
 impl Keeping {
     pub(crate) const fn new(most: usize) -> Self {
-        Self { kept: AtomicUsize::new(0), most }
+        Self(Quota::new(most))
     }
 
     /// Keeps `next` bytes in the place of `former`.
     pub(crate) fn replace(&self, former: usize, next: usize) -> Result<(), Exhausted> {
-        let more = next.saturating_sub(former);
-        if more > 0 {
-            let room = |kept: usize| kept.checked_add(more).filter(|sum| *sum <= self.most);
-            let grown = self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
-            return grown.map(|_before| ()).map_err(|_kept| Exhausted(self.most));
+        if next <= former {
+            self.release(former - next);
+        } else if !self.0.take(next - former) {
+            return Err(Exhausted(self.0.most()));
         }
-        self.release(former - next);
         Ok(())
     }
 
     /// So many bytes are kept no more.
     pub(crate) fn release(&self, bytes: usize) {
-        let less = |kept: usize| Some(kept.saturating_sub(bytes));
-        // It gives a value for every count, so that this cannot fail.
-        self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok();
+        self.0.give_back(bytes);
     }
 
     /// Bytes that are kept.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> usize {
-        self.kept.load(Ordering::Relaxed)
+        self.0.taken()
     }
 }
 

@@ -45,6 +45,7 @@ mod priority;
 mod produced;
 mod producers;
 mod protocol_status;
+mod quota;
 mod registration;
 mod reply;
 mod requests;

@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use dashmap::DashMap;
@@ -14,16 +11,23 @@ use super::{
     now_millis,
     window::{Amount, Meter},
 };
+use crate::quota::Quota;
 
 /// The most keys of each table, and the most queues under all of them. What comes beyond counts in
 /// the totals of the broker only.
 pub(super) const MAX_KEYS: usize = 20_000;
 
 /// Meters by key.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Table {
     rows: DashMap<String, Arc<Row>>,
-    queues: AtomicUsize,
+    queues: Quota,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { rows: DashMap::new(), queues: Quota::new(MAX_KEYS) }
+    }
 }
 
 /// The meter of a key, and those of its queues.
@@ -76,7 +80,7 @@ impl Table {
             let keeps = keeps(key);
             if !keeps {
                 let queues = row.queues.read().unwrap_or_else(PoisonError::into_inner).len();
-                self.queues.fetch_sub(queues, Ordering::Relaxed);
+                self.queues.give_back(queues);
             }
             keeps
         });
@@ -107,8 +111,7 @@ impl Table {
         if let Some(present) = queues.get(&queue) {
             return Some(Arc::clone(present));
         }
-        if self.queues.fetch_add(1, Ordering::Relaxed) >= MAX_KEYS {
-            self.queues.fetch_sub(1, Ordering::Relaxed);
+        if !self.queues.take(1) {
             return None;
         }
         let fresh = Arc::new(Meter::new(now_millis()));
