@@ -291,6 +291,19 @@ mod tests {
     }
 
     #[test]
+    fn groups_with_leases_have_a_bound_and_those_that_are_known_go_on() {
+        let locks = QueueLocks::default();
+        let now = Instant::now();
+        for number in 0..MAX_GROUPS {
+            lock(&locks, (&format!("G{number}"), "c1"), vec![queue(0)], now);
+        }
+        assert_eq!(lock(&locks, ("one more", "c1"), vec![queue(0)], now), []);
+        assert_eq!(lock(&locks, ("G7", "c1"), vec![queue(1)], now), [queue(1)]);
+        locks.sweep(now + LEASE);
+        assert_eq!(lock(&locks, ("one more", "c1"), vec![queue(0)], now + LEASE), [queue(0)]);
+    }
+
+    #[test]
     fn groups_do_not_disturb_each_other_and_empty_ones_are_forgotten() {
         let locks = QueueLocks::default();
         let now = Instant::now();

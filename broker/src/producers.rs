@@ -174,6 +174,19 @@ mod tests {
     }
 
     #[test]
+    fn groups_that_are_online_have_a_bound_and_those_that_go_make_room() {
+        let producers = Producers::default();
+        for number in 0..MAX_GROUPS as u64 {
+            producers.register(&format!("P{number}"), member(number)).unwrap();
+        }
+        let refused = producers.register("one more", member(1)).unwrap_err();
+        assert!(refused.to_string().contains("100000 producer groups are online"), "{refused}");
+        producers.register("P7", member(7)).unwrap();
+        producers.closed(7);
+        producers.register("one more", member(1)).unwrap();
+    }
+
+    #[test]
     fn producers_come_and_go() {
         let producers = Producers::default();
         producers.register("P", member(1)).unwrap();

@@ -213,6 +213,9 @@ async fn s_21_unknown_topics_leave_nothing_behind_and_brokers_have_a_bound() {
     let long = rig.ask_all(&[registration("b7", &["x".repeat(2000), "u".to_owned()])]).await;
     let remark = long[0].remark.as_deref().unwrap_or_default();
     assert!(remark.contains("topic") && remark.contains("2000 bytes"), "{remark}");
+    let long = rig.ask_all(&[registration(&"b".repeat(2000), &[])]).await;
+    let remark = long[0].remark.as_deref().unwrap_or_default();
+    assert!(remark.contains("broker") && remark.contains("at most 1024"), "{remark}");
     rig.end().await;
 }
 

@@ -5,10 +5,10 @@
 #![expect(clippy::print_stdout, reason = "reports on standard output")]
 
 mod dependencies;
-mod deviations;
 mod known_faults;
 mod requirements;
 mod sources;
+mod tables;
 
 use std::{fmt, fs, path::Path, process::Command};
 
@@ -42,8 +42,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     findings.extend(requirements::check(&page, &sources));
     let page = fs::read_to_string(root.join(known_faults::PAGE)).context(known_faults::PAGE)?;
     findings.extend(known_faults::check(&page, &sources));
-    let page = fs::read_to_string(root.join(deviations::PAGE)).context(deviations::PAGE)?;
-    findings.extend(deviations::check(&page, &sources));
+    for page in tables::PAGES {
+        let text = fs::read_to_string(root.join(page.path)).context(page.path)?;
+        findings.extend(tables::check(page, &text, &sources));
+    }
     let metadata = metadata(root)?;
     findings.extend(dependencies::edges(&metadata)?);
     findings.extend(dependencies::pure_leaves(&metadata)?);

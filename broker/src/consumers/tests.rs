@@ -180,3 +180,16 @@ fn what_is_kept_has_a_bound_in_bytes_and_is_given_back() {
     consumers.unregister("H", 3);
     assert_eq!((consumers.counts(), consumers.keeping.kept()), ((0, 0), 0));
 }
+
+#[test]
+fn groups_that_are_online_have_a_bound_and_those_that_go_make_room() {
+    let consumers = Consumers::default();
+    for number in 0..MAX_GROUPS as u64 {
+        changed(&consumers, clustering(&format!("G{number}"), &[]), member(number, "c"));
+    }
+    let more = || consumers.register(clustering("one more", &[]), member(1, "c"));
+    assert!(more().unwrap_err().to_string().contains("100000 consumer groups are online"));
+    assert!(!changed(&consumers, clustering("G7", &[]), member(7, "c")), "it is known");
+    consumers.closed(7);
+    assert!(more().is_ok());
+}

@@ -233,6 +233,19 @@ mod tests {
         assert_eq!(outcomes.standing(first(3)), Standing::Done, "it is recorded");
     }
 
+    #[test]
+    fn ends_have_a_bound_and_the_next_turn_makes_room() {
+        let mut outcomes = Outcomes::from(0, 0, 0);
+        for offset in 0..MAX_KEPT as u64 {
+            outcomes.begin(first(offset)).unwrap();
+            outcomes.recorded(first(offset), offset);
+        }
+        let next = first(MAX_KEPT as u64);
+        assert_eq!(outcomes.begin(next), Err(NotEnded::Full));
+        outcomes.advance(next.offset);
+        assert_eq!(outcomes.begin(next), Ok(()));
+    }
+
     /// A late end by the first half message and the answer to a question end the same transaction.
     #[test]
     fn every_half_message_of_a_transaction_ends_it() {

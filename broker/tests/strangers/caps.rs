@@ -4,10 +4,10 @@ use bytes::Bytes;
 use protocol::{
     Command,
     code::{request, response},
-    header::PullMessageRequest,
+    header::{PopMessageRequest, PullMessageRequest},
 };
 
-use crate::rig::{Rig, pull_header, send_header, v2};
+use crate::rig::{LIMIT, Rig, pull_header, send_header, v2};
 
 /// Bytes that one answer may have, whatever is asked for: a query's 8 MiB and its last message.
 const ANSWER: usize = 13 << 20;
@@ -56,6 +56,53 @@ async fn s_20_answers_have_a_bound_whatever_is_asked_for() {
         let answer = rig.ask(question).await;
         assert!(answer.body.len() <= bound, "{what}: {} bytes", answer.body.len());
     }
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s_20_one_request_acknowledges_a_bounded_number_of_pops() {
+    let rig = Rig::new("").await;
+    let acks = |count: usize| {
+        let entry = r#"{"c":"G","t":"T","r":"0","so":0,"q":0,"rq":0,"pt":1,"it":1000,"b":"AQ=="}"#;
+        let body = format!(r#"{{"acks":[{}]}}"#, vec![entry; count].join(","));
+        Command::request(request::BATCH_ACK_MESSAGE).with_body(body)
+    };
+    let answer = rig.ask(acks(4097)).await;
+    assert_eq!(answer.code, response::MESSAGE_ILLEGAL);
+    let remark = answer.remark.expect("a remark");
+    assert!(remark.contains("4097 entries, at most 4096"), "{remark}");
+    let answer = rig.ask(acks(4096)).await;
+    assert!(!answer.remark.unwrap_or_default().contains("entries"), "as many as may be");
+    rig.end().await;
+}
+
+/// The least bound that can be set; what is open is counted now and then.
+#[tokio::test(flavor = "multi_thread")]
+async fn s_17_pops_that_nobody_acknowledges_stop_at_their_bound() {
+    let rig = Rig::new("maxOpenCheckPoints=1000\n").await;
+    let sends = (0..1_200).map(|_| v2(&send_header("P", ""), Bytes::from_static(b"m"))).collect();
+    assert!(rig.ask_all(sends).await.iter().all(|answer| answer.code == 0));
+    rig.pulled("P", 1_199).await;
+    let pop = Command::request_with(
+        request::POP_MESSAGE,
+        &PopMessageRequest {
+            consumer_group: "G".into(),
+            topic: "P".into(),
+            queue_id: -1,
+            max_msg_nums: 1,
+            invisible_time: 600_000,
+            ..PopMessageRequest::default()
+        },
+    );
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    let refused = loop {
+        let answers = rig.ask_all(vec![pop.clone(); 100]).await;
+        if let Some(refused) = answers.into_iter().find(|it| it.code == response::SYSTEM_BUSY) {
+            break refused.remark.unwrap_or_default();
+        }
+        assert!(tokio::time::Instant::now() < deadline, "all are taken");
+    };
+    assert!(refused.contains("(maxOpenCheckPoints)"), "{refused}");
     rig.end().await;
 }
 

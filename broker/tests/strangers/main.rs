@@ -10,6 +10,7 @@
 mod caps;
 mod claims;
 mod config;
+mod data;
 mod fields;
 mod names;
 mod peers;

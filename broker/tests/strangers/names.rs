@@ -96,7 +96,7 @@ async fn s_21_topics_that_sends_make_stop_at_their_bound() {
     rig.end().await;
 }
 
-fn heartbeat(client: &str, consumers: Vec<String>, producers: Vec<String>) -> Command {
+pub(crate) fn heartbeat(client: &str, consumers: Vec<String>, producers: Vec<String>) -> Command {
     let data = HeartbeatData {
         client_id: client.to_owned(),
         consumer_data_set: consumers
@@ -141,6 +141,11 @@ async fn s_21_groups_of_heartbeats_stop_at_their_bound() {
     let answer = rig.ask(heartbeat("client", (0..10_001).map(name).collect(), Vec::new())).await;
     assert_eq!(answer.code, response::INVALID_PARAMETER);
     assert!(answer.remark.expect("a remark").contains("10000"));
+    let mut large = heartbeat("client", vec!["g".to_owned()], Vec::new());
+    large.body = [&large.body[..], &vec![b' '; 4 << 20]].concat().into();
+    let answer = rig.ask(large).await;
+    assert_eq!(answer.code, response::INVALID_PARAMETER);
+    assert!(answer.remark.expect("a remark").contains("at most 4194304"));
     rig.end().await;
 }
 

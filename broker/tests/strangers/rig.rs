@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use broker::{Broker, BrokerOptions, RunningBroker, config::BrokerConfig};
+use broker::{Broker, BrokerOptions, RunningBroker, StartError, config::BrokerConfig};
 use bytes::{Bytes, BytesMut};
 use protocol::{
     Command, ExtFields,
@@ -73,9 +73,18 @@ impl Rig {
         }
     }
 
+    /// Beside other tests, on what is in a folder; the start may be refused.
+    pub(crate) async fn on(outer: TempDir, text: &str) -> Result<Self, StartError> {
+        Self::start_on(outer, text, Turn::Shared { _guard: MEASURE.read().await }).await
+    }
+
     async fn start(text: &str, turn: Turn) -> Self {
-        count_panics();
         let outer = tempfile::tempdir().expect("a folder");
+        Self::start_on(outer, text, turn).await.expect("a broker")
+    }
+
+    async fn start_on(outer: TempDir, text: &str, turn: Turn) -> Result<Self, StartError> {
+        count_panics();
         let standard = concat!(
             "brokerName=b\nbrokerIP1=127.0.0.1\nmappedFileSizeCommitLog=16777216\n",
             "flushDiskType=ASYNC_FLUSH\nhotRingBytes=1048576\n",
@@ -88,9 +97,9 @@ impl Rig {
             listen: Some("127.0.0.1:0".parse().expect("an address")),
             data_dir: Some(outer.path().join("a").join("data")),
         };
-        let broker = Broker::start(options).await.expect("a broker");
+        let broker = Broker::start(options).await?;
         let client = Client::new(ClientOptions::default());
-        Self { broker, client, outer, sent: AtomicUsize::new(0), turn }
+        Ok(Self { broker, client, outer, sent: AtomicUsize::new(0), turn })
     }
 
     pub(crate) fn address(&self) -> String {
@@ -171,12 +180,18 @@ impl Rig {
     /// Stops the broker and looks at what it has written.
     pub(crate) async fn end(self) {
         self.others_are_served().await;
+        drop(self.stopped().await);
+    }
+
+    /// The same, without another client; gives the folder.
+    pub(crate) async fn stopped(self) -> TempDir {
         self.client.close();
         self.broker.shutdown().await.expect("an orderly stop");
         assert_eq!(entries(self.outer.path()), ["a"]);
         assert_eq!(entries(&self.outer.path().join("a")), ["data"]);
         names_are_sound(&self.outer.path().join("a").join("data"));
         assert_eq!(PANICS.load(Ordering::SeqCst), 0, "something panicked; see the output");
+        self.outer
     }
 }
 

@@ -378,3 +378,14 @@ fn unit_flags_choose_topics() {
     assert_eq!(stage.table.unit_sub_topics().topic_list, ["both", "sub"]);
     assert_eq!(stage.table.unit_sub_ununit_topics().topic_list, ["sub"]);
 }
+
+#[test]
+fn topics_have_a_bound_and_those_that_go_make_room() {
+    let mut table = RouteTable::new();
+    table.topics.extend((0..1_000_000).map(|number| (format!("T{number}"), BTreeMap::new())));
+    let refused = table.check_room_for_topic("one more").unwrap_err();
+    assert!(refused.to_string().contains("1000000 topics are known, one more"), "{refused}");
+    assert_eq!(table.check_room_for_topic("T7"), Ok(()), "it is known");
+    table.topics.remove("T8");
+    assert_eq!(table.check_room_for_topic("one more"), Ok(()));
+}

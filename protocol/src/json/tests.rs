@@ -141,3 +141,12 @@ fn references_cannot_fill_the_memory() {
     let value: Vec<Value> = from_slice(nested).unwrap();
     assert_eq!(value, [Value::Array(vec![])]);
 }
+
+/// A body of a few MiB must not become values of hundreds.
+#[test]
+fn a_text_of_too_many_values_is_refused() {
+    let array = |values: usize| format!("[{}]", "0,".repeat(values));
+    assert!(parse(array(100_000).as_bytes()).is_ok());
+    let error = parse(array(4_000_000).as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("4000000"), "{error}");
+}

@@ -135,6 +135,30 @@ async fn s_16_connections_above_the_limit_are_refused() {
     assert!(third.receive().await.is_some());
 }
 
+/// Those of the next second wait in the kernel and lose nothing.
+#[tokio::test]
+async fn s_16_connections_beyond_the_pace_are_accepted_in_the_next_second() {
+    const PACE: usize = 10;
+    let accepts_per_second = u32::try_from(PACE).expect("small");
+    let options = ServerOptions { accepts_per_second, ..ServerOptions::default() };
+    let address = "127.0.0.1:0".parse().expect("address");
+    let begun = Instant::now();
+    let server = Server::bind(address, options, Arc::new(Rig::default())).expect("a free port");
+    let mut connections = Vec::new();
+    for opaque in 0..2 * PACE + 1 {
+        let mut one = Raw::connect(&server).await;
+        one.send(&bytes_of(&[request(ECHO, i32::try_from(opaque).expect("small"), "")])).await;
+        connections.push(one);
+    }
+    for one in &mut connections {
+        assert!(one.receive().await.is_some(), "each is served in the end");
+    }
+    assert!(
+        begun.elapsed() > Duration::from_secs(1),
+        "20 connections need a second begun after one"
+    );
+}
+
 #[tokio::test]
 async fn a_caller_with_more_requests_queued_than_the_mark_still_reads_its_answers() {
     let limits = Limits { outbox_pause_bytes: 64 << 10, ..Limits::default() };

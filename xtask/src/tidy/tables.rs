@@ -1,24 +1,30 @@
-//! The tables of docs/dledger.md about what differs from Java and from the Raft paper name tests that
-//! exist.
+//! Tables whose last column is `tests` name tests that exist: what differs from Java and from the Raft
+//! paper in docs/dledger.md, and what strangers may cost in ARCHITECTURE.md.
 
 use super::{
     Finding, Source,
     sources::{exists, named},
 };
 
-/// The page with the tables.
-pub(super) const PAGE: &str = "docs/dledger.md";
+/// A page and how many of its tables name tests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    /// Its path.
+    pub(super) path: &'static str,
+    tables: usize,
+}
 
-/// How many tables it has that name tests.
-const TABLES: usize = 2;
+/// The pages with such tables.
+pub(super) const PAGES: [Page; 2] =
+    [Page { path: "docs/dledger.md", tables: 2 }, Page { path: "ARCHITECTURE.md", tables: 1 }];
 
 /// Rows without a test, and named tests that do not exist, of every table whose last head is `tests`.
-pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
+pub(super) fn check(page: Page, text: &str, sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (mut tables, mut within) = (0, false);
-    for (number, line) in page.lines().enumerate() {
+    for (number, line) in text.lines().enumerate() {
         let mut find = |text: String| {
-            findings.push(Finding { place: format!("{PAGE}:{}", number + 1), text });
+            findings.push(Finding { place: format!("{}:{}", page.path, number + 1), text });
         };
         let last = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
         let last = last.and_then(|row| row.rsplit('|').next()).map(str::trim);
@@ -41,9 +47,9 @@ pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
             Some(_) => {}
         }
     }
-    if tables != TABLES {
-        let text = format!("{tables} tables have a last column `tests`, {TABLES} should");
-        findings.push(Finding { place: PAGE.to_owned(), text });
+    if tables != page.tables {
+        let text = format!("{tables} tables have a last column `tests`, {} should", page.tables);
+        findings.push(Finding { place: page.path.to_owned(), text });
     }
     findings
 }
@@ -59,7 +65,7 @@ mod tests {
             "| a | tests |\n|---|---|\n| x | `it_holds` |\n\n| fault | here |\n|---|---|\n| y | `gone` |\n\n\
              | b | tests |\n|---|---|\n{rows}\n"
         );
-        check(&page, &sources).iter().map(ToString::to_string).collect()
+        check(PAGES[0], &page, &sources).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -73,7 +79,8 @@ mod tests {
         assert_eq!(both.len(), 2, "{both:?}");
         assert!(both[0].contains(":11: there is no test `it_held`"), "{both:?}");
         assert!(both[1].contains(":12: this row names no test"), "{both:?}");
-        let none: Vec<_> = check("no table", &[]).iter().map(ToString::to_string).collect();
+        let none: Vec<_> =
+            check(PAGES[0], "no table", &[]).iter().map(ToString::to_string).collect();
         assert!(none[0].contains("0 tables"), "{none:?}");
     }
 }
