@@ -4,10 +4,12 @@
 //! so that one that comes by a proxy, or leaves it, goes on where it was, and one that is new begins
 //! with the member that is furthest behind. What single members have pulled is in memory only; the least
 //! of each queue is an offset of the group `GROUP@broadcast` in the journal, and so goes over to the next
-//! master.
+//! master. That one knows none of the members, and lets no least offset rise before those that were there
+//! have had the time to come to it.
 
 use std::{
     collections::{BTreeMap, HashMap},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -81,11 +83,13 @@ pub(crate) struct Broadcast {
     groups: DashMap<(String, String), Members>,
     /// Queues of members, all together.
     kept: Quota,
+    /// Since when this node leads, knowing nobody.
+    since: Mutex<Instant>,
 }
 
 impl Default for Broadcast {
     fn default() -> Self {
-        Self { groups: DashMap::new(), kept: Quota::new(MOST) }
+        Self { groups: DashMap::new(), kept: Quota::new(MOST), since: Mutex::new(Instant::now()) }
     }
 }
 
@@ -154,6 +158,18 @@ impl Broadcast {
             !members.0.is_empty()
         });
         found
+    }
+
+    /// This node leads from now on: members that the one before it knew have not pulled here yet.
+    pub(crate) fn took_over(&self, now: Instant) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Whether a member that pulled from the master before this one may still be counted among the
+    /// group's without having pulled here.
+    pub(crate) fn may_lack_members(&self, now: Instant, expiry: Expiry) -> bool {
+        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        now.saturating_duration_since(since) < expiry.offline
     }
 
     /// This node is not the master any more: members pull elsewhere.
@@ -231,6 +247,16 @@ mod tests {
         assert_eq!(table.scan(after(400), EXPIRY, online).len(), 2, "for the last time");
         assert_eq!(table.scan(after(400), EXPIRY, online), []);
         assert_eq!((table.groups.len(), table.kept.taken()), (0, 0));
+    }
+
+    #[test]
+    fn one_that_takes_over_waits_for_members_as_long_as_they_are_remembered() {
+        let (table, begun) = (Broadcast::default(), Instant::now());
+        let lacks = |seconds| table.may_lack_members(begun + Duration::from_secs(seconds), EXPIRY);
+        table.took_over(begun);
+        assert!(lacks(0) && lacks(119) && !lacks(120));
+        table.took_over(begun + Duration::from_secs(60));
+        assert!(lacks(179) && !lacks(180));
     }
 
     #[test]

@@ -235,6 +235,7 @@ impl Broker {
                 RoleEffect::StartDelivery => {
                     let missing = self.topics.missing_system(&self.config());
                     missing.into_iter().for_each(|change| self.journal.soon(change));
+                    self.offsets.broadcast.took_over(Instant::now());
                     self.delay_wake.wake();
                     self.timer_wake.wake();
                     self.transactions.wake.wake();

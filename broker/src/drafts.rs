@@ -10,6 +10,7 @@ use protocol::message::{
 };
 use store::{
     append_log::{Batch, HEADROOM},
+    delay_level::OWN_DELAY,
     light,
 };
 
@@ -107,7 +108,8 @@ pub(crate) fn text(topic: &str, properties: &Properties) -> String {
 
 /// Takes a message out of its topic until the delay of `level` is over
 /// (`HookUtils.transformDelayLevelMessage`). The level is from 1 on; one above the highest counts
-/// as the highest.
+/// as the highest. How long it waits stands with it where there is room, so that it is due at the same
+/// time on each member, whatever its table, and whenever it derives the queue.
 pub(crate) fn schedule(
     record: &mut MessageRecord,
     properties: &mut Properties,
@@ -120,6 +122,11 @@ pub(crate) fn schedule(
     properties.insert(key::DELAY, level.to_string());
     properties.insert(key::REAL_TOPIC, std::mem::take(&mut record.topic));
     properties.insert(key::REAL_QID, record.queue_id.to_string());
+    properties.remove(OWN_DELAY);
+    let delay = levels.delay_millis(level.unsigned_abs()).to_string();
+    if properties.encoded_len() + OWN_DELAY.len() + delay.len() + 2 <= MAX_LENGTH {
+        properties.insert(OWN_DELAY, delay);
+    }
     record.topic = SCHEDULE_TOPIC.to_owned();
     record.queue_id = level - 1;
 }
@@ -182,6 +189,25 @@ mod tests {
         assert_eq!(properties.get(key::REAL_TOPIC), Some("T"));
         assert_eq!(properties.get(key::REAL_QID), Some("3"));
         assert_eq!(properties.get(key::DELAY), Some("18"));
+        assert_eq!(properties.get(OWN_DELAY), Some("7200000"));
+    }
+
+    #[test]
+    fn a_message_without_room_for_its_delay_is_put_off_without_it() {
+        let levels = BrokerConfig::default().message_delay_level;
+        let with = |length: usize| {
+            let mut properties = Properties::new();
+            properties.insert(OWN_DELAY, "1");
+            properties.insert("p", "x".repeat(length));
+            schedule(&mut record(), &mut properties, 1, &levels);
+            let told = properties.get(OWN_DELAY).map(str::to_owned);
+            (told, properties.encoded_len())
+        };
+        let (told, length) = with(1);
+        assert_eq!(told.as_deref(), Some("1000"), "what a producer says does not count");
+        let longest = 1 + MAX_LENGTH - length;
+        assert_eq!(with(longest), (Some("1000".to_owned()), MAX_LENGTH));
+        assert_eq!(with(longest + 1).0, None);
     }
 
     #[test]

@@ -188,3 +188,84 @@ fn a_master_that_is_cut_off_refuses_at_once_and_sends_its_clients_away() {
     others.iter().for_each(|node| world.nodes[*node].as_ref().expect("it runs").go_on());
     world.settled(&[0, 1, 2]);
 }
+
+/// A pull that a proxy makes for a member of a broadcasting group; it asks for -1 where it knows no offset.
+fn broadcast_pull(group: &str, client: &str, offset: i64) -> Command {
+    raw::pull_by(group, "T", 0)
+        .with_field("queueOffset", offset.to_string())
+        .with_field("requestSource", "1")
+        .with_field("proxyFrowardClientId", client)
+}
+
+/// The members of a broadcasting group come to the next master after the first was killed. Who knows its
+/// offset goes on there; who does not begins with the member that was furthest behind, also where a
+/// quicker one came first, and then nobody misses anything.
+#[test]
+fn a_broadcasting_group_goes_on_at_the_next_master_and_misses_nothing() {
+    let mut world = World::new(1);
+    let first = world.settled(&[0, 1, 2]);
+    world.wait_whole();
+    let raw = Raw::new();
+    let address = world.address(first);
+    for offset in 0..4 {
+        assert_eq!(raw.sent(&address, "T", "m", ""), offset);
+    }
+    let served = |address: &str, group: &str, client: &str, offset: i64| {
+        raw.done(address, &broadcast_pull(group, client, offset));
+    };
+    let least = |address: &str, group: &str, wanted: i64| {
+        let begun = Instant::now();
+        let group = format!("{group}@broadcast");
+        while raw.progress(address, &group, "T") != Some(wanted) {
+            assert!(begun.elapsed() < LONG, "{group}: {:?}", raw.progress(address, &group, "T"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    served(&address, "G", "slow", 1);
+    served(&address, "G", "quick", 2);
+    least(&address, "G", 1);
+    // A commit that is answered is in the log, and so is what was to be written before it.
+    let group = Command::request(request::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP);
+    raw.done(&address, &group.with_body(r#"{"groupName":"C"}"#));
+    let commit = raw::of_group(request::UPDATE_CONSUMER_OFFSET, "C", "T");
+    raw.done(&address, &commit.with_field("commitOffset", "1"));
+    world.kill(first);
+    let others: Vec<usize> = (0..MEMBERS).filter(|node| *node != first).collect();
+    let address = world.address(world.settled(&others));
+    assert_eq!(raw.progress(&address, "G@broadcast", "T"), Some(1));
+    served(&address, "G", "quick", 3);
+    // Once a later group has its least offset, that of the first was looked at again.
+    served(&address, "H", "other", 2);
+    least(&address, "H", 2);
+    least(&address, "G", 1);
+    let sent_to = raw.call(&address, broadcast_pull("G", "slow", -1)).expect("an answer");
+    assert_eq!(sent_to.code, response::PULL_OFFSET_MOVED, "{:?}", sent_to.remark);
+    assert_eq!(sent_to.field("nextBeginOffset"), Some("1"));
+    served(&address, "G", "slow", 1);
+}
+
+/// A table of delay levels is changed member by member. What the master takes meanwhile under the old one is
+/// derived by the others under the new one, and is due when it was promised, whoever delivers it.
+#[test]
+fn a_delayed_message_keeps_its_time_while_the_table_of_levels_is_changed() {
+    let mut world = World::new(1);
+    let first = world.settled(&[0, 1, 2]);
+    world.wait_whole();
+    let others: Vec<usize> = (0..MEMBERS).filter(|node| *node != first).collect();
+    for node in &others {
+        world.nodes[*node].as_mut().expect("it runs").stop();
+        world.nodes[*node] = Some(world.started(*node, &["messageDelayLevel=1s 1h"]));
+        world.settled(&[0, 1, 2]);
+        world.wait_whole();
+    }
+    let raw = Raw::new();
+    let begun = Instant::now();
+    raw.sent(&world.address(first), "T", "five seconds", "DELAY\u{1}2\u{2}");
+    world.kill(first);
+    let address = world.address(world.settled(&others));
+    while raw.bodies(&address, "T", 0) != ["five seconds"] {
+        assert!(begun.elapsed() < LONG, "it waits for an hour");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}", begun.elapsed());
+}

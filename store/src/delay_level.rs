@@ -5,6 +5,11 @@ use std::str::FromStr;
 /// Java's default: levels 1 to 18.
 pub const DEFAULT_LEVELS: &str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
 
+/// Property of a message in the schedule topic: how many milliseconds it waits from its store time on, as
+/// the table of the master that took it had it. Java has none: each of its brokers takes its own table of
+/// the moment in which it derives the queue, so that two of them may deliver at different times.
+pub const OWN_DELAY: &str = "LEDGERMQ_DELAY_MS";
+
 /// Delay in milliseconds of each level, level 1 first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DelayLevels(Vec<u64>);

@@ -20,7 +20,7 @@ use segment::Throttle;
 use crate::{
     append_log::{AppendLog, HEADROOM, ReadError, Run},
     consume_queue::{ConsumeQueue, QueueState},
-    delay_level::DelayLevels,
+    delay_level::{DelayLevels, OWN_DELAY},
     derived::{Derived, Progress},
     index_file::Key,
     journal,
@@ -386,7 +386,12 @@ pub(crate) fn tags_code(record: &Record<'_>, properties: &str, levels: &DelayLev
     if record.topic == SCHEDULE_TOPIC {
         let level = properties::find(properties, key::DELAY).and_then(|level| level.parse().ok());
         if let Some(level) = level.filter(|level: &i32| *level > 0) {
-            let due = levels.deliver_at(level, record.store_timestamp);
+            let own = properties::find(properties, OWN_DELAY).and_then(|text| text.parse().ok());
+            let due = match own {
+                Some(delay) => record.store_timestamp.saturating_add(delay),
+                // A Java broker took it, or it has no room for the property.
+                None => levels.deliver_at(level, record.store_timestamp),
+            };
             return i64::try_from(due).unwrap_or(i64::MAX);
         }
     }

@@ -328,7 +328,7 @@ keys! {
     }
     "Delay" {
         "messageDelayLevel" message_delay_level: DelayLevels = DelayLevels::default(), "", fixed,
-            "Delays of levels 1, 2 and so on. After a change of the table, messages that wait keep their time where their level got longer; where it got shorter, they come after its new delay from the start on. Levels that are no more are delivered, too, their messages at the latest after the delay of the last level. A queue that is built anew takes the table of now.";
+            "Delays of levels 1, 2 and so on. After a change of the table, messages that wait keep their time where their level got longer; where it got shorter, they come after its new delay from the start on. Levels that are no more are delivered, too, their messages at the latest after the delay of the last level. It may be changed member by member: how long a message waits stands with it.";
         "flushDelayOffsetInterval" flush_delay_offset_interval: u64 = 1_000, "ms" [10, 600000], fixed,
             "Time after which the delivery of delayed messages looks at its queues at the latest. Progress is in the log, behind the messages it accounts for.";
     }

@@ -10,6 +10,8 @@ use protocol::{
     name,
 };
 
+use store::delay_level::OWN_DELAY;
+
 use crate::{drafts, waiting};
 
 /// Why a delayed message cannot be delivered.
@@ -31,6 +33,7 @@ pub(super) fn restore(bytes: &[u8], store_host: SocketAddr) -> Result<MessageRec
     let record = record::decode(bytes)?;
     let mut properties = properties::decode(properties::without_crc(&record.properties));
     properties.remove(key::DELAY);
+    properties.remove(OWN_DELAY);
     let (topic, queue_id) =
         waiting::take_real_place(&mut properties).map_err(RestoreError::Property)?;
     if topic == name::TRANS_HALF_TOPIC {
@@ -72,8 +75,9 @@ mod tests {
     #[test]
     fn topic_and_queue_are_restored_and_the_delay_is_gone() {
         let host = "127.0.0.1:1".parse().expect("an address");
-        let bytes =
-            stored("REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}3\u{2}DELAY\u{1}3\u{2}KEYS\u{1}k\u{2}");
+        let bytes = stored(
+            "REAL_TOPIC\u{1}T\u{2}REAL_QID\u{1}3\u{2}DELAY\u{1}3\u{2}LEDGERMQ_DELAY_MS\u{1}10\u{2}KEYS\u{1}k\u{2}",
+        );
         let record = restore(&bytes, host).expect("sound");
         assert_eq!((record.topic.as_str(), record.queue_id), ("T", 3));
         assert_eq!(record.properties, "KEYS\u{1}k\u{2}");

@@ -21,7 +21,9 @@ async fn a_delayed_message_comes_when_it_is_due_and_not_before() {
     assert!((0..1_000).contains(&late), "stored {late} ms after it was due");
     let kept = properties::decode(&stored[0].properties);
     assert_eq!((kept.get("KEYS"), kept.get("UNIQ_KEY")), (Some("k"), Some("U")));
-    assert_eq!((kept.get("DELAY"), kept.get("REAL_TOPIC")), (None, None));
+    for own in ["DELAY", "REAL_TOPIC", "LEDGERMQ_DELAY_MS"] {
+        assert_eq!(kept.get(own), None, "{own}");
+    }
     assert_eq!((stored[0].topic.as_str(), stored[0].queue_id), ("T", 0));
 }
 
@@ -91,19 +93,38 @@ async fn messages_of_levels_that_are_no_more_are_delivered() {
     assert_eq!(found, ["new level", "third"], "nothing came twice");
 }
 
-/// A queue that is built anew takes the times of the table of now.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_level_that_is_built_anew_goes_on_by_the_table_of_now() {
-    let fixture = Fixture::with("messageDelayLevel=1s 1h\n").await;
-    fixture.sent("T", "done", "DELAY\u{1}1").await;
-    bodies(&fixture, 1).await;
-    fixture.sent("T", "waits", "DELAY\u{1}2").await;
+/// Starts the broker anew with this configuration and without its queues, which it derives again.
+async fn rebuilt(fixture: Fixture, text: &str) -> Fixture {
     let Fixture { broker, client, directory } = fixture;
     client.close();
     broker.shutdown().await.expect("an orderly stop");
     std::fs::remove_dir_all(directory.path().join("consumequeue")).expect("it is there");
     std::fs::remove_file(directory.path().join("derived.mark")).expect("it is there");
-    let fixture = Fixture::on(directory, "messageDelayLevel=1s 1s\n").await;
+    Fixture::on(directory, text).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_a_shortened_level_that_is_built_anew_come_after_its_new_delay() {
+    let fixture = Fixture::with("messageDelayLevel=1s 1h\n").await;
+    fixture.sent("T", "done", "DELAY\u{1}1").await;
+    bodies(&fixture, 1).await;
+    fixture.sent("T", "waits", "DELAY\u{1}2").await;
+    let fixture = rebuilt(fixture, "messageDelayLevel=1s 1s\n").await;
     fixture.sent("T", "new", "DELAY\u{1}2").await;
     assert_eq!(bodies(&fixture, 3).await, ["done", "waits", "new"]);
+}
+
+/// The times of messages are those that the table of their time promised, also where the queue is
+/// derived under another one: else this node would deliver an hour later than its peers.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_a_lengthened_level_that_is_built_anew_keep_their_time() {
+    let fixture = Fixture::with("messageDelayLevel=3s\n").await;
+    let begun = Instant::now();
+    fixture.sent("T", "old", "DELAY\u{1}1").await;
+    let fixture = rebuilt(fixture, "messageDelayLevel=1h\n").await;
+    fixture.sent("T", "new", "DELAY\u{1}1").await;
+    assert_eq!(bodies(&fixture, 1).await, ["old"]);
+    assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(bodies(&fixture, 1).await, ["old"], "the new one waits for an hour");
 }

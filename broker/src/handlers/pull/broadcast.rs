@@ -97,7 +97,8 @@ fn first_of_a_group(broker: &Broker, topic: &str, queue: u32) -> i64 {
 }
 
 /// Gives each broadcasting group the offsets of its member that is furthest behind, and forgets
-/// members that are gone. To be called every few seconds.
+/// members that are gone. A master that is new may lack that member, and lets no offset rise yet. To be
+/// called every few seconds.
 pub(crate) fn keep_least(broker: &Arc<Broker>) {
     if !broker.with_role(Role::is_master) {
         return;
@@ -108,9 +109,15 @@ pub(crate) fn keep_least(broker: &Arc<Broker>) {
         online: Duration::from_secs(config.broadcast_offset_expire_max_second),
     };
     let is_online = |group: &str, client: &str| broker.consumers.member(group, client).is_some();
-    for least in broker.offsets.broadcast.scan(Instant::now(), expiry, is_online) {
+    let (table, now) = (&broker.offsets.broadcast, Instant::now());
+    let lacks = table.may_lack_members(now, expiry);
+    for least in table.scan(now, expiry, is_online) {
         let (group, topic, queue) = (least_group(&least.group), &*least.topic, least.queue);
         if broker.topics.get(topic).is_none() {
+            continue;
+        }
+        let known = || broker.offsets.query(&group, topic, queue);
+        if lacks && known().is_some_and(|known| known < least.offset) {
             continue;
         }
         if broker.offsets.commit(&group, topic, queue, least.offset) == Commit::Meaningless {

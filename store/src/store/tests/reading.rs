@@ -92,6 +92,12 @@ fn delayed_messages_have_the_time_they_are_due_as_tags_code() {
     let units = rig.store().units("SCHEDULE_TOPIC_XXXX", 2, 0, 10);
     assert_eq!(units.len(), 1);
     assert_eq!(units[0].tags_code, 1_800_000_010_000);
+    for (own, due) in [("2500", 1_800_000_002_500), ("soon", 1_800_000_010_000)] {
+        let text = format!("DELAY\u{1}3\u{2}LEDGERMQ_DELAY_MS\u{1}{own}\u{2}");
+        rig.send_with("SCHEDULE_TOPIC_XXXX", 2, &["x".to_owned()], &text);
+        let units = rig.store().units("SCHEDULE_TOPIC_XXXX", 2, 0, 10);
+        assert_eq!(units.last().map(|unit| unit.tags_code), Some(due), "{own}");
+    }
 }
 
 #[test]
