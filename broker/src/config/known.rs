@@ -166,7 +166,10 @@ known! {
         "popConsumerKVServiceEnable" = "false", "popConsumerKVServiceInit" = "false",
         "popConsumerFSServiceInit" = "true",
     }
-    "batch consume queues are a later issue; such messages are refused" {
+    "topics with message.type=MIXED are not served here; making one is refused" {
+        "enableMixedMessageType" = "false",
+    }
+    "topics of queue type BatchCQ and with cleanup.policy=COMPACTION are not served here; making one is refused" {
         "mapperFileSizeBatchConsumeQueue" = "13800000", "enableCompaction" = "true",
     }
     "metrics are served at the address of --http-listen" {

@@ -62,6 +62,46 @@ async fn a_topic_is_made_changed_shown_and_deleted() {
     assert_eq!(answer.remark.as_deref(), Some("No topic in this broker. topic: T"));
 }
 
+/// What README says is declined: no topic is made, and the answer says why and what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_of_topics_that_are_not_served_are_refused_in_words() {
+    let fixture = Fixture::new().await;
+    let error = response::SYSTEM_ERROR;
+    for (attribute, code, remark) in [
+        (
+            "cleanup.policy=COMPACTION",
+            error,
+            "topics with cleanup.policy=COMPACTION are not served here: messages are kept until retention takes them; leave the attribute out",
+        ),
+        (
+            "queue.type=BatchCQ",
+            error,
+            "topics with queue.type=BatchCQ are not served here: queues are SimpleCQ; leave the attribute out",
+        ),
+        (
+            "message.type=LITE",
+            error,
+            "topics with message.type=LITE are not served here: light queues (INNER_MULTI_DISPATCH) are, with enableLmq",
+        ),
+        ("message.type=MIXED", response::INVALID_PARAMETER, "MIXED message type is not supported."),
+    ] {
+        let attributes = Some(format!("+{attribute}"));
+        let answer = fixture.ask(created(&CreateTopicRequest { attributes, ..create("T", 1) }));
+        let answer = answer.await;
+        assert_eq!((answer.code, answer.remark.as_deref()), (code, Some(remark)), "{attribute}");
+        assert_eq!(fixture.ask(one("T")).await.code, response::TOPIC_NOT_EXIST, "{attribute}");
+    }
+    for (code, reason) in std::iter::once((5_001, "there is one engine of timers"))
+        .chain((200_070..=200_079).map(|code| (code, "lite topics do not exist yet")))
+    {
+        let answer = fixture.ask(Command::request(code)).await;
+        assert_eq!(answer.code, response::REQUEST_CODE_NOT_SUPPORTED, "{code}");
+        let remark = answer.remark.expect("a reason");
+        let begins = format!(" request type {code} not supported: {reason}");
+        assert!(remark.starts_with(&begins), "{remark}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn several_topics_are_made_at_once_or_none() {
     let fixture = Fixture::new().await;

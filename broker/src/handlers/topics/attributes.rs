@@ -15,7 +15,7 @@ struct Attribute {
     mutable: bool,
 }
 
-/// The values are those that can be served; others of Java's are refused by [`later`].
+/// The values are those that can be served; others of Java's are in [`UNSERVED`].
 const ATTRIBUTES: [Attribute; 4] = [
     Attribute { name: "queue.type", values: &["SimpleCQ"], mutable: false },
     Attribute { name: "cleanup.policy", values: &["DELETE"], mutable: false },
@@ -28,13 +28,18 @@ const ATTRIBUTES: [Attribute; 4] = [
     Attribute { name: "reserve.time", values: &[], mutable: true },
 ];
 
-/// Kinds of topics that do not exist yet; making one would store its messages wrongly.
-fn later(name: &str, value: &str) -> bool {
-    matches!(
-        (name, value),
-        ("queue.type", "BatchCQ" | "RocksDBCQ") | ("cleanup.policy", "COMPACTION")
-    )
-}
+/// Kinds of topics that do not exist here, and what to do instead; making one would store its messages
+/// wrongly.
+const UNSERVED: [(&str, &str, &str); 4] = [
+    ("queue.type", "BatchCQ", "queues are SimpleCQ; leave the attribute out"),
+    ("queue.type", "RocksDBCQ", "queues are SimpleCQ; leave the attribute out"),
+    (
+        "cleanup.policy",
+        "COMPACTION",
+        "messages are kept until retention takes them; leave the attribute out",
+    ),
+    ("message.type", "LITE", "light queues (INNER_MULTI_DISPATCH) are, with enableLmq"),
+];
 
 /// The attributes after the changes.
 pub(super) fn changed(
@@ -72,8 +77,8 @@ pub(super) fn changed(
 
 fn check(known: &Attribute, value: &str) -> Result<(), Rejection> {
     let name = known.name;
-    if later(name, value) {
-        return Err(wrong(format!("{name}={value} does not exist yet")));
+    if let Some((_, _, instead)) = UNSERVED.iter().find(|one| (one.0, one.1) == (name, value)) {
+        return Err(wrong(format!("topics with {name}={value} are not served here: {instead}")));
     }
     let sound = if known.values.is_empty() {
         value.parse::<i64>().is_ok()
@@ -116,7 +121,9 @@ mod tests {
     fn what_cannot_be_served_is_refused() {
         for changes in [
             "+queue.type=BatchCQ",
+            "+queue.type=RocksDBCQ",
             "+cleanup.policy=COMPACTION",
+            "+message.type=LITE",
             "message.type=FIFO",
             "+x=y",
             "+message.type=ODD",
