@@ -8,7 +8,7 @@
 use anyhow::{Context, Result, ensure};
 use failover::kinds::{
     Kind,
-    session::{self, GRPC_KINDS, KINDS, Outcomes},
+    session::{self, GO_KINDS, GRPC_KINDS, KINDS, Outcomes},
 };
 use interop::{folder::scenario, toolchain};
 
@@ -43,4 +43,14 @@ fn grpc_through_apache_s_proxy_outlives_kills_of_the_master() -> Result<()> {
         return Ok(());
     }
     scenario("kinds-grpc", |folder| holds(&session::grpc(kills()?, folder)?, &GRPC_KINDS))
+}
+
+/// Case 101.
+#[test]
+#[ignore = "takes minutes: cargo xtask ci --long --only kinds"]
+fn case_101_queues_in_order_of_the_go_client_go_on_after_each_end_of_the_master() -> Result<()> {
+    if !toolchain::go()? {
+        return Ok(());
+    }
+    scenario("kinds-go", |folder| holds(&session::go_in_order(kills()?, folder)?, &GO_KINDS))
 }

@@ -408,6 +408,10 @@ func main() {
 		failoverLoad(os.Args[2:])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "ordered" {
+		orderedLoad(os.Args[2:])
+		return
+	}
 	pass, fail := 0, 0
 	var mu sync.Mutex
 	sem := make(chan struct{}, 4)

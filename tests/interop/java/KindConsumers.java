@@ -21,12 +21,15 @@ final class KindConsumers {
   /** As the client has it: after ten seconds in POP mode. */
   private static final int USUAL = 0;
 
+  /** How long a queue stands still whose message was refused; else a second each time. */
+  private static final long SUSPENDED_MS = 300;
+
   private KindConsumers() {}
 
   static DefaultMQPushConsumer start(String kind, String by, Noted noted) throws Exception {
     DefaultMQPushConsumer consumer = consumer(Kinds.group(kind), by);
     consumer.subscribe(Kinds.topic(kind), "*");
-    if (kind.equals("retry")) {
+    if (kind.equals("retry") || kind.equals("orderly")) {
       consumer.setMaxReconsumeTimes(Kinds.MAX_TRIES);
     }
     if (kind.equals("pop")) {
@@ -42,10 +45,11 @@ final class KindConsumers {
     return consumer;
   }
 
-  /** What the group of {@code retry} has given up. */
+  /** What the groups of {@code retry} and {@code orderly} have given up. */
   static DefaultMQPushConsumer startDeadLetters(Noted noted) throws Exception {
     DefaultMQPushConsumer consumer = consumer(Kinds.group("dead"), "A");
     consumer.subscribe("%DLQ%" + Kinds.group("retry"), "*");
+    consumer.subscribe("%DLQ%" + Kinds.group("orderly"), "*");
     consumer.registerMessageListener(atOnce("A", USUAL, noted));
     consumer.start();
     return consumer;
@@ -88,6 +92,7 @@ final class KindConsumers {
       for (MessageExt message : messages) {
         taken &= take(message, by, context.getMessageQueue(), noted);
       }
+      context.setSuspendCurrentQueueTimeMillis(SUSPENDED_MS);
       return taken
           ? ConsumeOrderlyStatus.SUCCESS
           : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;

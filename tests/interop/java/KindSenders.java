@@ -111,6 +111,7 @@ final class KindSenders implements SendMessageHook, TransactionListener {
         break;
       case "orderly":
         if (number % 200 == 0) fate = "refuse:1";
+        if (number % 500 == 250) fate = "dead";
         break;
       case "pop":
         if (number % 10 == 0) fate = "refuse:1";

@@ -73,35 +73,77 @@ pub fn grpc(kills: usize, folder: &Path) -> Result<Outcomes> {
     under_kills(brokers, clients, kills)
 }
 
-fn under_kills(mut brokers: Brokers, mut clients: Clients, kills: usize) -> Result<Outcomes> {
+/// Consumers in order by the Go client, and a sender for each of their queues, while the master ends in
+/// turn by a kill, in order, and by handing over its lead: of each queue something new must come after
+/// each time (case 101).
+///
+/// # Errors
+/// See [`remoting`].
+pub fn go_in_order(ends: usize, folder: &Path) -> Result<Outcomes> {
+    let brokers = Brokers::start(Product::Ours, &Places::default(), false, folder)?;
+    let master = brokers.wait_master(None)?;
+    let codes: Vec<String> = DEFINITE.iter().map(ToString::to_string).collect();
+    let mut command = Command::new(libraries::go_program()?);
+    command.args(["ordered", &codes.join(",")]);
+    command.env("NAMESRV_ADDR", brokers.namesrv()).env("BROKER_ADDR", brokers.address(master));
+    let clients = Clients::start(command, &GO_KINDS, &folder.join("clients"))?;
+    let clients = Clients { patience: LEASES, ..clients };
+    under_ends(brokers, clients, ends, &[End::Kill, End::Stop])
+}
+
+/// How a master ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// By SIGKILL.
+    Kill,
+    /// By SIGTERM: it hands over the lead first.
+    Stop,
+}
+
+fn under_kills(brokers: Brokers, clients: Clients, kills: usize) -> Result<Outcomes> {
+    under_ends(brokers, clients, kills, &[End::Kill])
+}
+
+fn under_ends(
+    mut brokers: Brokers,
+    mut clients: Clients,
+    count: usize,
+    ends: &[End],
+) -> Result<Outcomes> {
     clients.ready()?;
-    rounds(&mut brokers, &mut clients, kills)?;
+    rounds(&mut brokers, &mut clients, count, ends)?;
     let ledger = clients.end()?;
     let findings = check(&ledger);
     Ok(Outcomes { ledger, findings })
 }
 
-/// Kills the master `kills` times under the clients.
-fn rounds(brokers: &mut Brokers, clients: &mut Clients, kills: usize) -> Result<()> {
+/// Ends the master so many times under the clients, by these ends in turn.
+fn rounds(brokers: &mut Brokers, clients: &mut Clients, count: usize, ends: &[End]) -> Result<()> {
     // A new member that is not filled yet cannot stand in for another.
     brokers.caught_up()?;
-    for number in 0..kills {
+    for (number, end) in ends.iter().cycle().take(count).enumerate() {
         clients.goes_on(CALM)?;
         let master = brokers.wait_master(None)?;
         let from = now()?;
-        brokers.kill(master)?;
+        match end {
+            End::Kill => brokers.kill(master)?,
+            End::Stop => {
+                brokers.stop(master)?;
+            }
+        }
         if number.is_multiple_of(2) {
             brokers.restart(master)?;
         } else {
             brokers.wait_master(Some(master))?;
             brokers.restart(master)?;
         }
-        let to = clients.all_after(from).with_context(|| format!("kill {number}, of n{master}"))?;
+        let to =
+            clients.all_after(from).with_context(|| format!("{end:?} {number}, of n{master}"))?;
         brokers.caught_up()?;
         brokers.listed_once()?;
         ask_early(brokers)?;
         clients.trouble(Span { from, to })?;
-        tell(&format!("kill {number}, of n{master}: all kinds went on after {} ms", to - from));
+        tell(&format!("{end:?} {number}, of n{master}: all kinds went on after {} ms", to - from));
     }
     clients.goes_on(CALM)
 }
@@ -132,6 +174,8 @@ pub(crate) struct Clients {
     tail: Tail,
     kinds: &'static [Kind],
     ledger: Ledger,
+    /// How long it may take until all kinds go on.
+    patience: Duration,
 }
 
 impl Clients {
@@ -144,7 +188,8 @@ impl Clients {
         let process = Process::start("clients", &mut command, folder)?;
         let tail = Tail::new(folder.join(LEDGER));
         let ledger = Ledger::default();
-        Ok(Self { process, folder: folder.to_path_buf(), tail, kinds, ledger })
+        let (folder, patience) = (folder.to_path_buf(), SERVES);
+        Ok(Self { process, folder, tail, kinds, ledger, patience })
     }
 
     /// Waits until all consumers have their share, and each kind has been consumed.
@@ -191,24 +236,37 @@ impl Clients {
     }
 
     /// Waits until of each kind a message was acknowledged, and one was consumed, that was sent after
-    /// `from`; when that was.
+    /// `from`, of those in order one of each sender's; when that was.
     fn all_after(&mut self, from: u64) -> Result<u64> {
-        let went_on = self.wait(SERVES, |it| it.silent(from).is_empty())?;
+        let went_on = self.wait(self.patience, |it| it.silent(from).is_empty())?;
         ensure!(went_on, "these do not go on: {:?}", self.silent(from));
         now()
     }
 
-    /// Kinds of which nothing that was sent after `from` was consumed.
-    fn silent(&self, from: u64) -> Vec<Kind> {
+    /// Kinds of which nothing that was sent after `from` was consumed, with the sender where each of them
+    /// counts: a queue in order may stand still while others go on.
+    fn silent(&self, from: u64) -> Vec<(Kind, Option<u32>)> {
         let sent = self.ledger.sent.iter().rev().take_while(|sent| sent.span.to >= from);
         let stored = sent.filter(|sent| sent.outcome == Outcome::Stored && sent.span.from > from);
         let stored: BTreeSet<_> = stored.map(|sent| sent.key).collect();
-        let newer = |kind: Kind| {
+        let newer = |(kind, sender): &(Kind, Option<u32>)| {
             let got = self.ledger.got.iter().rev().take_while(|got| got.span.to >= from);
-            let mut of_kind = got.filter(|got| got.key.kind == kind && got.took);
-            of_kind.any(|got| stored.contains(&got.key))
+            let mut of_kind = got.filter(|got| got.key.kind == *kind && got.took);
+            of_kind.any(|got| {
+                sender.is_none_or(|sender| sender == got.key.sender) && stored.contains(&got.key)
+            })
         };
-        self.kinds.iter().copied().filter(|kind| !newer(*kind)).collect()
+        let sent = |kind| self.ledger.sent.iter().filter(move |sent| sent.key.kind == kind);
+        let senders = |kind| match kind {
+            Kind::Orderly => sent(kind).map(|sent| Some(sent.key.sender)).collect(),
+            _ => BTreeSet::from([None]),
+        };
+        let all = self.kinds.iter().flat_map(|kind| {
+            let senders = senders(*kind);
+            let none = senders.is_empty().then_some(None);
+            senders.into_iter().chain(none).map(|sender| (*kind, sender))
+        });
+        all.filter(|one| !newer(one)).collect()
     }
 
     /// Ends the senders, waits until all has come, and for what must not come; all that was noted.
@@ -321,6 +379,9 @@ pub const KINDS: [Kind; 7] = [
     Kind::Retry,
 ];
 
+/// What the Go client has under way.
+pub const GO_KINDS: [Kind; 1] = [Kind::Orderly];
+
 /// What goes by gRPC.
 pub const GRPC_KINDS: [Kind; 1] = [Kind::Grpc];
 
@@ -336,6 +397,10 @@ const LEDGER: &str = "ledger";
 
 /// Request code UPDATE_BROKER_CONFIG.
 const UPDATE_BROKER_CONFIG: i32 = 25;
+
+/// The Go client never gives back the lease of a queue that goes to another member: the minute of a lease
+/// has to pass, and then the client's interval.
+const LEASES: Duration = Duration::from_secs(300);
 
 /// Load before a kill, and after the last one.
 const CALM: Duration = Duration::from_secs(10);

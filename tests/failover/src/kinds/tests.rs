@@ -234,6 +234,38 @@ fn what_is_refused_is_tried_and_given_up_once() {
     bad(&DEAD.replace(second, ""), Rule::Retries, &["retry.0.1", "try 2"]);
 }
 
+/// A message in order that is refused until it is a dead letter, and the one behind it.
+const DEAD_IN_ORDER: &str = "
+    sent orderly.0.1 dead 10..11 ok
+    sent orderly.0.2 once 12..13 ok
+    got orderly.0.1 20..21 A T/0@0:100 0 10 refused whole
+    got orderly.0.1 320..321 A T/0@0:100 1 10 refused whole
+    got orderly.0.1 620..621 A T/0@0:100 2 10 refused whole
+    got orderly.0.1 920..921 A T/0@0:100 3 10 refused whole
+    got orderly.0.2 930..931 A T/0@1:200 0 10 took whole
+    got orderly.0.1 940..941 A %DLQ%g/0@0:500 3 10 took whole";
+
+#[test]
+fn what_is_refused_in_order_is_given_up_once_and_only_then_the_next_one_comes() {
+    good(DEAD_IN_ORDER);
+    let letter = "got orderly.0.1 940..941 A %DLQ%g/0@0:500 3 10 took whole";
+    bad(&DEAD_IN_ORDER.replace(letter, ""), Rule::AtLeastOnce, &["orderly.0.1", "did not come"]);
+    let again = letter.replace("@0:500", "@1:600");
+    bad(&format!("{DEAD_IN_ORDER}\n{again}"), Rule::Retries, &["orderly.0.1", "2 times, 1 may be"]);
+    good(&format!("{DEAD_IN_ORDER}\n{again}\ntrouble 900..4000"));
+    // The next one comes while it is still to be tried.
+    let last = "got orderly.0.1 920..921 A T/0@0:100 3 10 refused whole";
+    let without = DEAD_IN_ORDER.replace(last, "").replace(letter, "");
+    let findings = of(&without);
+    let broken = |rule| findings.violations.iter().any(|one| one.rule == rule);
+    assert!(broken(Rule::InOrder) && broken(Rule::AtLeastOnce), "{findings}");
+    // A new holder of the queue counts from the beginning.
+    let moved = "got orderly.0.1 320..321 B T/0@0:100 0 10 refused whole
+        got orderly.0.1 340..341 B T/0@0:100 1 10 refused whole";
+    let first = "got orderly.0.1 320..321 A T/0@0:100 1 10 refused whole";
+    good(&DEAD_IN_ORDER.replace(first, moved));
+}
+
 #[test]
 fn what_was_popped_and_acknowledged_does_not_come_again() {
     let text = |more: &str| {

@@ -26,6 +26,7 @@ pub(super) fn check(key: Key, life: &Life<'_>, facts: &Facts<'_>, findings: &mut
         Some(Fate::Refuse(_) | Fate::Dead) if key.kind == Kind::Retry => {
             tries(key, life, facts, findings);
         }
+        Some(Fate::Dead) if key.kind == Kind::Orderly => tries(key, life, facts, findings),
         _ => {}
     }
 }
@@ -71,7 +72,9 @@ fn tries(key: Key, life: &Life<'_>, facts: &Facts<'_>, findings: &mut Findings) 
     }
     let again = positions.iter().filter(|(_, first)| !first).count();
     let may = |got: &&&Got| if facts.troubled(got.span) { 1 + SENT_BACK_AGAIN } else { 1 };
-    let bound: usize = refused().map(|got| may(&got)).sum();
+    // What is consumed in order is tried where it lies, and sent back after its last try alone.
+    let sent_back = |got: &&&Got| key.kind == Kind::Retry || got.tries >= MAX_TRIES;
+    let bound: usize = refused().filter(sent_back).map(|got| may(&got)).sum();
     if again > bound {
         let text = format!("{key} came again {again} times, {bound} may be: {}", told(life));
         findings.add(Rule::Retries, text);
@@ -97,7 +100,7 @@ pub(super) fn tell(got: &Got) -> String {
 const EARLY: u64 = 1_000;
 
 /// How often what a listener refuses comes again (`Kinds.MAX_TRIES`).
-const MAX_TRIES: u32 = 3;
+pub(super) const MAX_TRIES: u32 = 3;
 
 /// Copies that a client makes in place of a message whose return was not answered: it sends it like a
 /// new one, and repeats that twice.

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, Findings, Got, Kind, Rule, fates::tell};
+use super::{
+    Facts, Findings, Got, Kind, Rule,
+    fates::{MAX_TRIES, tell},
+};
 use crate::queues::Queue;
 
 pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     let mut queues: BTreeMap<&Queue, Vec<&Got>> = BTreeMap::new();
-    for got in facts.ledger.got.iter().filter(|got| got.key.kind == Kind::Orderly) {
+    for got in facts.ledger.got.iter().filter(|got| in_order(got)) {
         queues.entry(&got.place.queue).or_default().push(got);
     }
     for deliveries in queues.values_mut() {
@@ -16,6 +19,11 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
         without_gap(deliveries, findings);
     }
     as_sent(facts, findings);
+}
+
+/// Dead letters are consumed without order.
+fn in_order(got: &Got) -> bool {
+    got.key.kind == Kind::Orderly && !got.place.is_dead()
 }
 
 /// No two listeners have messages of a queue at the same time.
@@ -41,7 +49,8 @@ fn by_one_at_a_time(deliveries: &[&Got], findings: &mut Findings) {
     }
 }
 
-/// What comes next is the next one, that which was refused, or one that came before.
+/// What comes next is the next one, that which was refused, or one that came before. The next one comes
+/// also after the last try of one that is refused always.
 fn without_gap(deliveries: &[&Got], findings: &mut Findings) {
     let mut next = 0;
     let mut before = String::from("nothing came before");
@@ -52,7 +61,7 @@ fn without_gap(deliveries: &[&Got], findings: &mut Findings) {
                 format!("{} came before what is at {next}: {before}; {}", got.key, tell(got));
             findings.add(Rule::InOrder, text);
         }
-        next = if got.took { offset + 1 } else { offset };
+        next = if got.took || got.tries >= MAX_TRIES { offset + 1 } else { offset };
         before = tell(got);
     }
 }
@@ -62,7 +71,8 @@ fn as_sent(facts: &Facts<'_>, findings: &mut Findings) {
     let mut last: BTreeMap<(u32, &Queue), (u64, i64)> = BTreeMap::new();
     let orderly = facts.lives.iter().filter(|(key, _)| key.kind == Kind::Orderly);
     for (key, life) in orderly.filter(|(_, life)| life.acknowledged()) {
-        let Some(first) = life.got.iter().min_by_key(|got| got.place.offset) else { continue };
+        let copies = life.got.iter().filter(|got| in_order(got));
+        let Some(first) = copies.min_by_key(|got| got.place.offset) else { continue };
         let place = (key.sender, &first.place.queue);
         let offset = first.place.offset;
         if let Some((number, before)) = last.insert(place, (key.number, offset))
