@@ -1,5 +1,6 @@
 //! Tables whose last column is `tests` name tests that exist: what differs from Java and from the Raft
-//! paper in docs/dledger.md, and what strangers may cost in ARCHITECTURE.md.
+//! paper in docs/dledger.md, what strangers may cost in ARCHITECTURE.md, and what holds for each kind of
+//! message in docs/kinds.md.
 
 use super::{
     Finding, Source,
@@ -15,8 +16,11 @@ pub(super) struct Page {
 }
 
 /// The pages with such tables.
-pub(super) const PAGES: [Page; 2] =
-    [Page { path: "docs/dledger.md", tables: 2 }, Page { path: "ARCHITECTURE.md", tables: 1 }];
+pub(super) const PAGES: [Page; 3] = [
+    Page { path: "docs/dledger.md", tables: 2 },
+    Page { path: "ARCHITECTURE.md", tables: 1 },
+    Page { path: "docs/kinds.md", tables: 1 },
+];
 
 /// Rows without a test, and named tests that do not exist, of every table whose last head is `tests`.
 pub(super) fn check(page: Page, text: &str, sources: &[Source]) -> Vec<Finding> {
