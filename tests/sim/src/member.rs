@@ -296,7 +296,11 @@ impl Process for Member {
             // All of it went, and it begins anew further on.
             let first = match self.files.known_at(min) {
                 Some(entry) if end > min => entry.index,
-                _ => self.engine.committed().map_or(0, |committed| committed.0 + 1),
+                // A member that came back may not know what is committed yet.
+                _ => {
+                    let behind = log.last_index().map_or(0, |last| last + 1);
+                    self.engine.committed().map_or(behind, |it| behind.max(it.0 + 1))
+                }
             };
             changes.push(Change::Trimmed(first));
             from = min;
