@@ -292,8 +292,8 @@ impl Process for Member {
             return Vec::new();
         }
         let mut changes = Vec::new();
-        if min > self.seen_min && min >= from {
-            // All of it went, and it begins anew further on.
+        if min > self.seen_min && self.begins_anew(log, (min, end)) {
+            // All of it went, and it begins further on.
             let first = match self.files.known_at(min) {
                 Some(entry) if end > min => entry.index,
                 // A member that came back may not know what is committed yet.
@@ -360,6 +360,13 @@ impl Process for Member {
 }
 
 impl Member {
+    /// Whether a log that begins at `min` now is another one than the `log` that was known, and not what
+    /// is left of that: a file begins there in both, for what either holds.
+    fn begins_anew(&self, log: &Log, (min, end): (u64, u64)) -> bool {
+        let same = log.entries().iter().find(|entry| entry.position == min);
+        end <= min || same.is_none_or(|entry| self.files.header_differs(entry))
+    }
+
     /// The first entry that was cut, if any was.
     fn cut(&self, log: &Log, end: u64) -> Option<Entry> {
         let same = |entry: &&Entry| entry.end() > end || self.files.header_differs(entry);

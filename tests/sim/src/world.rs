@@ -38,8 +38,8 @@ const CHECK_MILLIS: u64 = 50;
 enum Happening {
     /// A member wants to be woken.
     Wake { member: usize, life: u64 },
-    /// A message arrives. An answer is for one life of its receiver only.
-    Arrive { from: usize, parcel: Box<Parcel>, life: Option<u64>, number: u64 },
+    /// A message arrives.
+    Arrive { from: usize, parcel: Box<Parcel>, mark: Postmark },
     /// A job ends.
     JobEnds { member: usize, life: u64, job: u64 },
     /// A machine starts its process.
@@ -99,6 +99,18 @@ pub fn run<P: Process>(plan: &Plan, detail: Detail) -> Outcome {
         trace_hash: trace.hash(),
         text: trace.text().to_vec(),
     }
+}
+
+/// What a message has with it on its way.
+#[derive(Debug, Clone, Copy)]
+struct Postmark {
+    /// The life of its sender, which may be over when it arrives: an answer is for that one only, as it
+    /// comes by the connection of the request.
+    by: u64,
+    /// Of an answer: the life of its receiver.
+    to: Option<u64>,
+    /// Among all messages, in the order of sending.
+    number: u64,
 }
 
 /// What is kept of a request until it is answered.
@@ -209,9 +221,7 @@ impl<P: Process> World<P> {
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Wake { member, life } => self.wake(member, life),
-            Happening::Arrive { from, parcel, life, number } => {
-                self.arrive(from, *parcel, (life, number));
-            }
+            Happening::Arrive { from, parcel, mark } => self.arrive(from, *parcel, mark),
             Happening::JobEnds { member, life, job } => self.job_ends(member, (life, job)),
             Happening::Start { member } => self.start(member),
             Happening::Gone { member, gone } => self.tell_gone(member, gone),

@@ -2,7 +2,7 @@
 
 use dledger_core::Message;
 
-use super::{Asked, Happening, World};
+use super::{Asked, Happening, Postmark, World};
 use crate::{
     network::MEMBERS_MAX,
     process::{Incoming, Parcel, Process},
@@ -34,23 +34,18 @@ impl InOrder {
 }
 
 impl<P: Process> World<P> {
-    pub(super) fn arrive(
-        &mut self,
-        from: usize,
-        parcel: Parcel,
-        (life, number): (Option<u64>, u64),
-    ) {
+    pub(super) fn arrive(&mut self, from: usize, parcel: Parcel, mark: Postmark) {
         let to = parcel.to;
         let Some(slot) = self.slots.get(to) else { return };
-        if slot.process.is_none() || life.is_some_and(|life| life != slot.life) {
+        if slot.process.is_none() || mark.to.is_some_and(|life| life != slot.life) {
             return;
         }
         if slot.frozen_until > self.now {
             let (at, parcel) = (slot.frozen_until, Box::new(parcel));
-            self.schedule.plan(at, Happening::Arrive { from, parcel, life, number });
+            self.schedule.plan(at, Happening::Arrive { from, parcel, mark });
             return;
         }
-        if self.was_overtaken(from, to, number) {
+        if self.was_overtaken(from, to, mark.number) {
             return;
         }
         self.note(3, from * 8 + to);
@@ -59,12 +54,11 @@ impl<P: Process> World<P> {
             format_args!("n{from} -> n{to} {:?} {} bytes", parcel.message, parcel.entries.len()),
         );
         let call = parcel.call.unwrap_or_else(|| {
-            let life = self.slots.get(from).map_or(0, |slot| slot.life);
             let known = match &parcel.message {
                 Message::Push(push) => push.known,
                 _ => None,
             };
-            self.calls.push(Asked { life, known });
+            self.calls.push(Asked { life: mark.by, known });
             self.calls.len() as u64
         });
         let Parcel { message, entries, .. } = parcel;
@@ -82,12 +76,13 @@ impl<P: Process> World<P> {
             if let Message::PushReply(reply) = &mut parcel.message {
                 reply.known = asked.and_then(|asked| asked.known);
             }
-            let reply_to = asked.map(|asked| asked.life);
+            let by = self.slots.get(member).map_or(0, |slot| slot.life);
+            let to = asked.map(|asked| asked.life);
             let arrivals = self.network.send(self.now, member, parcel.to);
-            let number = self.in_order.number();
+            let mark = Postmark { by, to, number: self.in_order.number() };
             for at in [arrivals.second, arrivals.first].into_iter().flatten() {
-                let (parcel, life) = (Box::new(parcel.clone()), reply_to);
-                self.schedule.plan(at, Happening::Arrive { from: member, parcel, life, number });
+                let parcel = Box::new(parcel.clone());
+                self.schedule.plan(at, Happening::Arrive { from: member, parcel, mark });
             }
         }
     }
