@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
     time::SystemTime,
 };
 
@@ -116,13 +117,19 @@ pub fn node(package: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Builds our own binary, as it is now, and returns its path; or the one that `LEDGERMQ_BIN` names.
+/// Builds our own binary and returns its path; or the one that `LEDGERMQ_BIN` names. It is built once: a
+/// server that is started again does not wait for cargo, nor for whoever else builds.
 ///
 /// # Errors
 /// Where cargo cannot be run or fails.
 pub fn ledgermq() -> Result<PathBuf> {
+    static BUILT: Mutex<Option<PathBuf>> = Mutex::new(None);
     if let Some(binary) = std::env::var_os("LEDGERMQ_BIN") {
         return Ok(binary.into());
+    }
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(binary) = &*built {
+        return Ok(binary.clone());
     }
     let target = folder::target()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -131,7 +138,7 @@ pub fn ledgermq() -> Result<PathBuf> {
         .args(["build", "--quiet", "--package", "ledgermq", "--bin", "ledgermq", "--target-dir"])
         .arg(&target);
     run(command.current_dir(folder::sources()))?;
-    Ok(target.join("debug").join("ledgermq"))
+    Ok(built.insert(target.join("debug").join("ledgermq")).clone())
 }
 
 fn is_newer(done: &Path, sources: &[PathBuf]) -> Result<bool> {
