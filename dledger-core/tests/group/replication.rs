@@ -45,6 +45,24 @@ fn truncate(at: EntryId, next_term: Option<u64>) -> PushKind {
     PushKind::Truncate { id: at, position: 0, same: None, next_term: next_term.map(Term) }
 }
 
+/// Entry `first` of term 5 on its way from `n0` to `n1`, in a push that names no entry before it, as Java's do.
+fn append_unplaced(commit: Option<u64>, first: u64) -> Letter {
+    let range = Range {
+        before: None,
+        first: LogIndex(first),
+        count: 1,
+        terms: vec![(Term(5), LogIndex(first))],
+        bytes: 100,
+    };
+    Letter {
+        from: "n0".into(),
+        to: "n1".into(),
+        call: None,
+        message: push(5, commit, PushKind::Append(range)),
+        entries: vec![Entry { id: id(5, first), body: first }],
+    }
+}
+
 /// The answers to pushes that lie on the wire, as codes and ends.
 fn push_replies(group: &mut Group) -> Vec<(PushCode, Option<u64>)> {
     let letters = std::mem::take(&mut group.wire).into_iter();
@@ -532,23 +550,7 @@ fn entries_of_a_java_leader_are_taken_after_a_comparison() {
     let beat = Message::Heartbeat(Heartbeat { term: Term(5), round: 0 });
     says(&mut group, "n0", "n1", beat);
     group.wire.clear();
-    let append = |first: u64| Letter {
-        from: "n0".into(),
-        to: "n1".into(),
-        call: None,
-        message: push(
-            5,
-            Some(0),
-            PushKind::Append(Range {
-                before: None,
-                first: LogIndex(first),
-                count: 1,
-                terms: vec![(Term(5), LogIndex(first))],
-                bytes: 100,
-            }),
-        ),
-        entries: vec![Entry { id: id(5, first), body: first }],
-    };
+    let append = |first| append_unplaced(Some(0), first);
     group.deliver(append(10));
     assert_eq!(push_replies(&mut group), [(PushCode::InconsistentState, Some(9))]);
     // Its own bytes there differ: not equal, though term and index are.
@@ -605,23 +607,7 @@ pub(crate) fn an_entry_that_is_not_durable_is_not_told_to_a_java_leader_as_equal
 /// A leader of ours gets both answers.
 #[test]
 pub(crate) fn what_a_java_leader_pushed_before_it_compares_is_not_answered() {
-    let append = |first: u64| Letter {
-        from: "n0".into(),
-        to: "n1".into(),
-        call: None,
-        message: push(
-            5,
-            None,
-            PushKind::Append(Range {
-                before: None,
-                first: LogIndex(first),
-                count: 1,
-                terms: vec![(Term(5), LogIndex(first))],
-                bytes: 100,
-            }),
-        ),
-        entries: vec![Entry { id: id(5, first), body: first }],
-    };
+    let append = |first| append_unplaced(None, first);
     for (kind, answers) in [(PeerKind::Unknown, vec![10, 11]), (PeerKind::Java, vec![10])] {
         let mut group = Group::of(&vec![(5, runs(&[(2, 10)])); 3], |_| {});
         group.give("n1", Input::Peer { id: name("n0"), kind });

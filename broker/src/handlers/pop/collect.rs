@@ -434,10 +434,6 @@ impl Harvest {
         for Move { topic, queue, from, to } in std::mem::take(&mut self.moves) {
             broker.offsets.not_written(group, &topic, queue, (from, to));
         }
-        self.restore(broker);
-    }
-
-    fn restore(&mut self, broker: &Broker) {
         for Given { of, before, .. } in std::mem::take(&mut self.given) {
             broker.pop.orders.restore(&of, before);
         }

@@ -74,8 +74,8 @@ pub fn grpc(kills: usize, folder: &Path) -> Result<Outcomes> {
 }
 
 /// Consumers in order by the Go client, and a sender for each of their queues, while the master ends in
-/// turn by a kill, in order, and by handing over its lead: of each queue something new must come after
-/// each time (case 101).
+/// turn by a kill and in order, by handing over its lead: of each queue something new must come after each
+/// time (case 101).
 ///
 /// # Errors
 /// See [`remoting`].
