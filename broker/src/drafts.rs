@@ -1,8 +1,8 @@
 //! Messages on their way into the log: what sends, send-backs and the delay service share.
 
-use std::net::SocketAddr;
+use std::{cell::RefCell, net::SocketAddr};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use protocol::message::{
     properties::{self, MAX_LENGTH, Properties, key},
     record::{self, MessageRecord, RecordError},
@@ -131,16 +131,44 @@ pub(crate) fn schedule(
     record.queue_id = level - 1;
 }
 
+/// Bytes that short records of one thread share, one behind another.
+const SHARED: usize = 32 << 10;
+
+/// The longest batch, with headroom, that shares memory with others.
+pub(crate) const SHARES: usize = SHARED / 8;
+
+thread_local! {
+    /// Where the next short record goes. It lives until the last record in it is forgotten; records
+    /// come and leave in the order of the log, so that little of it outlives its use.
+    static SHARED_ROOM: RefCell<BytesMut> = RefCell::default();
+}
+
 /// Finished records with room for the log's headers.
 pub(crate) fn batch<T>(records: &[MessageRecord], token: T) -> Result<Batch<T>, RecordError> {
     let bytes = records.iter().map(|record| record.encoded_len() + HEADROOM).sum();
-    let mut buffer = BytesMut::with_capacity(bytes);
     let mut lengths = Vec::with_capacity(records.len());
-    for one in records {
-        buffer.resize(buffer.len() + HEADROOM, 0);
-        let length = record::encode(one, &mut buffer)?;
-        lengths.push(u32::try_from(length).unwrap_or(u32::MAX));
-    }
+    let mut encode = |buffer: &mut BytesMut| {
+        records.iter().try_for_each(|one| {
+            buffer.put_bytes(0, HEADROOM);
+            let length = record::encode(one, buffer)?;
+            lengths.push(u32::try_from(length).unwrap_or(u32::MAX));
+            Ok(())
+        })
+    };
+    let buffer = if bytes > SHARES {
+        let mut buffer = BytesMut::with_capacity(bytes);
+        encode(&mut buffer)?;
+        buffer
+    } else {
+        SHARED_ROOM.with_borrow_mut(|shared| {
+            if shared.capacity() < bytes {
+                *shared = BytesMut::with_capacity(SHARED);
+            }
+            let written = encode(shared);
+            let buffer = shared.split();
+            written.map(|()| buffer)
+        })?
+    };
     Ok(Batch { buffer, lengths, token })
 }
 
@@ -257,6 +285,27 @@ mod tests {
         assert_eq!(text("T", &named), format!("{}{room}", properties::encode(&named)));
         assert_eq!(text("%RETRY%g", &named), properties::encode(&named));
         assert_eq!(own(Some(&text("T", &named))), named, "a copy gets offsets of its own");
+    }
+
+    #[test]
+    fn short_records_share_memory_and_long_ones_have_their_own() {
+        let of = |body: usize, topic: &str| {
+            let topic = topic.to_owned();
+            let record = MessageRecord { body: vec![b'b'; body].into(), topic, ..record() };
+            batch(&[record], ()).map(|batch| batch.buffer)
+        };
+        let (mut before, mut joined) = (of(1000, "T").expect("short"), 0);
+        for _ in 0..2 * SHARED / 1000 {
+            let next = of(1000, "T").expect("short");
+            let last = before.as_ptr_range().end;
+            joined += usize::from(last == next.as_ptr());
+            assert_eq!(record::decode(&next[HEADROOM..]).expect("a record").body.len(), 1000);
+            before = next;
+        }
+        assert!(joined > SHARED / 1000, "{joined}");
+        let (long, topic) = (of(2 * SHARED, "T").expect("long"), "t".repeat(40_000));
+        assert_eq!(long.len(), before.len() + 2 * SHARED - 1000);
+        of(10, &topic).expect_err("a topic has at most 32,767 bytes");
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct DiskOptions {
     /// Bytes that are filled with zeros ahead of the entries, so that a flush writes no metadata;
     /// 0 for none.
     pub zero_ahead: u64,
+    /// None are written while more than this many bytes wait for a flush.
+    pub zero_limit: u64,
 }
 
 impl DiskOptions {
@@ -64,6 +66,7 @@ impl DiskOptions {
             hot_ring_bytes: 32 * 1024 * 1024,
             unflushed_window: 64 * 1024 * 1024,
             zero_ahead: 0,
+            zero_limit: 128 * 1024,
         }
     }
 }

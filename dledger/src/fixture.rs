@@ -58,7 +58,7 @@ impl Fixture {
             buffer.extend(text.bytes().cycle().take(*length as usize));
         }
         let group = vec![Bodies { buffer, lengths: lengths.to_vec() }];
-        self.writer.append(Term(term), group, |_| Ok(())).map(drop)
+        self.writer.append((Term(term), 0), group, |_| Ok(())).map(drop)
     }
 
     pub(crate) fn flush(&self) {

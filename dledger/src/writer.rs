@@ -18,6 +18,9 @@ use crate::{
 /// Bytes that are written to learn whether a full disk has room again.
 const PROBE: u64 = 64 * 1024;
 
+/// What zeros are written from, as often as needed in one call.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
 /// Bodies of one submission, each with room for its header in front.
 #[derive(Debug)]
 pub(crate) struct Bodies {
@@ -126,10 +129,10 @@ impl Writer {
     }
 
     /// Writes the group with one vectored write for each file that it touches (nearly always one).
-    /// `stamp` is called in between, when the positions are fixed.
+    /// `stamp` is called in between, when the positions are fixed. The log is durable up to `flushed`.
     pub(crate) fn append(
         &mut self,
-        term: Term,
+        (term, flushed): (Term, u64),
         mut group: Vec<Bodies>,
         stamp: impl FnOnce(&mut [Body<'_>]) -> Result<(), HookError>,
     ) -> Result<Vec<Laid>, AppendError> {
@@ -145,7 +148,7 @@ impl Writer {
         self.cursor = cursor;
         self.log.index.push(&units);
         self.log.set_last(units.last());
-        self.zero_ahead();
+        self.zero_ahead(flushed);
         Ok(self.lay(term, group, &regions, &units))
     }
 
@@ -259,17 +262,22 @@ impl Writer {
     }
 
     /// Writes zeros behind the end now and then: a flush of bytes that are already allocated and
-    /// written needs no commit of the file system's journal. Without room it is left.
-    fn zero_ahead(&mut self) {
+    /// written needs no commit of the file system's journal. Where much waits for the next flush, its
+    /// zeros would cost more than that commit. Without room it is left.
+    fn zero_ahead(&mut self, flushed: u64) {
         let ahead = self.log.options.zero_ahead;
         let position = self.cursor.position;
         let file_end = self.log.data.base_of(position) + self.log.data.file_size();
-        if ahead == 0 || self.zeroed > position || position == file_end {
+        let unflushed = position.saturating_sub(flushed);
+        if ahead == 0
+            || unflushed > self.log.options.zero_limit
+            || self.zeroed > position
+            || position == file_end
+        {
             return;
         }
         let end = (position + ahead).min(file_end);
-        let zeros = vec![0; (end - position) as usize];
-        match self.log.data.write_at(position, &mut [IoSlice::new(&zeros)]) {
+        match self.log.data.write_at(position, &mut zeros(end - position)) {
             Ok(()) => self.zeroed = end,
             Err(error) => tracing::debug!(%error, "no zeros were written ahead"),
         }
@@ -281,8 +289,7 @@ impl Writer {
         let position = self.cursor.position;
         data.append_file(data.base_of(position))?;
         let room = data.base_of(position) + data.file_size() - position;
-        let zeros = vec![0; room.min(PROBE) as usize];
-        data.write_at(position, &mut [IoSlice::new(&zeros)]).map_err(|error| error.source)
+        data.write_at(position, &mut zeros(room.min(PROBE))).map_err(|error| error.source)
     }
 
     /// Puts the buffers into the hot ring and gives them back with their places.
@@ -325,6 +332,13 @@ impl Part {
             }
         }
     }
+}
+
+/// So many zeros, all from one block.
+fn zeros(length: u64) -> Vec<IoSlice<'static>> {
+    let block = ZEROS.len() as u64;
+    let parts = (0..length).step_by(ZEROS.len());
+    parts.map(|at| IoSlice::new(&ZEROS[..(length - at).min(block) as usize])).collect()
 }
 
 /// Adds a part to the last region; entries that follow each other in one buffer become one part.

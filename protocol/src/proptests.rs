@@ -233,6 +233,17 @@ proptest! {
     }
 
     #[test]
+    fn a_property_is_found_as_it_is_read(text in "[ab\x01\x02]{0,12}", name in "[ab]{0,2}") {
+        let pairs = text.split('\u{2}').filter_map(|pair| pair.split_once('\u{1}'));
+        let pairs: Vec<_> = pairs.filter(|(name, value)| !name.is_empty() && !value.is_empty()).collect();
+        prop_assert_eq!(properties::pairs(&text).collect::<Vec<_>>(), pairs.clone());
+        let last = pairs.iter().rfind(|pair| pair.0 == name).map(|pair| pair.1);
+        prop_assert_eq!(properties::find(&text, &name), last);
+        let read = properties::decode(&text);
+        prop_assert_eq!(read.get(&name), last);
+    }
+
+    #[test]
     fn properties_round_trip(pairs in vec(("[^\\x01\\x02]{1,8}", "[^\\x01\\x02]{1,8}"), 0..6)) {
         let properties: Properties = pairs.into_iter().collect();
         let text = properties::encode(&properties);

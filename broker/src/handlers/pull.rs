@@ -25,6 +25,7 @@ use store::{GetRequest, GetResult, GetStatus};
 use crate::{
     broker::Broker,
     call::{Call, Rejection, Reply},
+    drafts,
     hold::Waits,
     lanes::Lane,
     reply,
@@ -329,9 +330,10 @@ fn code(status: GetStatus, asked: i64) -> i32 {
     }
 }
 
-/// The records back to back. A single one shares the log's memory.
+/// The records back to back. A single one shares the log's memory, unless others lie in it that a
+/// consumer who reads slowly would keep there.
 pub(in crate::handlers) fn concatenated(mut messages: Vec<Bytes>, total: usize) -> Bytes {
-    if messages.len() == 1 {
+    if messages.len() == 1 && total > drafts::SHARES {
         return messages.pop().unwrap_or_default();
     }
     let mut body = BytesMut::with_capacity(total);

@@ -199,7 +199,8 @@ impl<T> Engine<T> {
             );
             return Err(AppendError::Fatal(reason));
         }
-        let result = self.writer.append(append.term, bodies, |group| hook.0.stamp(group));
+        let at = (append.term, self.flushes.durable);
+        let result = self.writer.append(at, bodies, |group| hook.0.stamp(group));
         match &result {
             Ok(_) => {
                 let index = LogIndex(append.first.0 + append.count - 1);

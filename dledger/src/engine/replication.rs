@@ -117,7 +117,7 @@ impl<T> Engine<T> {
             && self.may_write(next.range.bytes().len() as u64)
             && let Some(Accept { range, first }) = self.accepts.0.pop_front()
         {
-            match self.writer.append_range(&range) {
+            match self.writer.append_range(&range, self.flushes.durable) {
                 Ok(()) => {
                     self.written = self.log.last_id();
                     self.note_written(now);

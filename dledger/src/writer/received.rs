@@ -9,8 +9,12 @@ use crate::{
 };
 
 impl Writer {
-    /// Writes `range` behind the last entry, if it follows it.
-    pub(crate) fn append_range(&mut self, range: &CheckedRange) -> Result<(), AppendError> {
+    /// Writes `range` behind the last entry, if it follows it. The log is durable up to `flushed`.
+    pub(crate) fn append_range(
+        &mut self,
+        range: &CheckedRange,
+        flushed: u64,
+    ) -> Result<(), AppendError> {
         let (Some(first), Some(last)) = (range.first(), range.last()) else { return Ok(()) };
         self.follows(first).map_err(AppendError::Unfit)?;
         let regions = self.regions_of(range);
@@ -23,7 +27,7 @@ impl Writer {
         let units: Vec<Unit> = range.headers().iter().map(Unit::from).collect();
         self.log.index.push(&units);
         self.log.set_last(units.last());
-        self.zero_ahead();
+        self.zero_ahead(flushed);
         let runs = regions.iter().flat_map(|region| {
             let mut position = region.position;
             region.parts.iter().filter_map(move |part| {

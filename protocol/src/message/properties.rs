@@ -45,15 +45,35 @@ pub fn encode(properties: &Properties) -> String {
 
 /// The value of one property of the text form, without reading the others into memory.
 pub fn find<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    pairs(text).filter(|pair| pair.0 == name).last().map(|pair| pair.1)
+    let value = |pair: &'a str| pair.strip_prefix(name)?.strip_prefix(NAME_VALUE_SEPARATOR);
+    parts(text).filter_map(value).filter(|value| !value.is_empty() && !name.is_empty()).last()
 }
 
 /// The pairs of the text form, in order.
 pub fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split(PROPERTY_SEPARATOR).filter_map(|pair| {
-        let (name, value) = pair.split_once(NAME_VALUE_SEPARATOR)?;
+    parts(text).filter_map(|pair| {
+        let (name, value) = cut(pair, NAME_VALUE_SEPARATOR)?;
         (!name.is_empty() && !value.is_empty()).then_some((name, value))
     })
+}
+
+/// What stands between the separators of properties.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let whole = rest?;
+        let (part, behind) =
+            cut(whole, PROPERTY_SEPARATOR).map_or((whole, None), |(a, b)| (a, Some(b)));
+        rest = behind;
+        Some(part)
+    })
+}
+
+/// What stands before and behind the first separator, as [`str::split_once`] gives it for any letter:
+/// each send and each dispatch looks through its properties several times.
+fn cut(text: &str, separator: char) -> Option<(&str, &str)> {
+    let at = memchr::memchr(separator as u8, text.as_bytes())?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// The text form without the trailing checksum property, which a copy of a record must not keep

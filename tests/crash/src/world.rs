@@ -108,6 +108,8 @@ pub struct Setup {
     pub policy: Policy,
     /// Zeros written ahead.
     pub zero_ahead: u64,
+    /// Unflushed bytes above which there are none.
+    pub zero_limit: u64,
     /// How far the log may be written ahead of a flush.
     pub window: u64,
     /// Bytes of recent entries kept in memory for readers.
@@ -116,7 +118,13 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { policy: Policy::Flushed, zero_ahead: 0, window: WINDOW, hot_ring: 0 }
+        Self {
+            policy: Policy::Flushed,
+            zero_ahead: 0,
+            zero_limit: u64::MAX,
+            window: WINDOW,
+            hot_ring: 0,
+        }
     }
 }
 
@@ -131,6 +139,7 @@ impl World {
             hot_ring_bytes: setup.hot_ring,
             unflushed_window: setup.window,
             zero_ahead: setup.zero_ahead,
+            zero_limit: setup.zero_limit,
             ..DiskOptions::new(PathBuf::from(FOLDER), FILE_SIZE)
         };
         let config = EngineConfig {

@@ -4,9 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-use crash::world::{FILE_SIZE, Setup, World};
+use crash::world::{FILE_SIZE, FOLDER, Setup, World};
 use dledger::{AppendFailure, Policy};
 use segment::{Call, Fate, SimVfs, Vfs};
 
@@ -234,6 +234,25 @@ fn zeros_written_ahead_change_nothing_that_is_read() {
     for acked in &world.acked {
         assert!(after.entries().unwrap().contains(&(acked.position, acked.body.clone())));
     }
+}
+
+#[test]
+fn zeros_are_written_ahead_only_where_little_waits_for_a_flush() {
+    let is_hole_behind = |length: usize| {
+        let disk = SimVfs::new();
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        let setup = Setup { zero_ahead: 1024, zero_limit: 1024, ..Setup::default() };
+        let mut world = World::open(&vfs, setup).unwrap();
+        world.settle();
+        world.append(&[length]);
+        world.settle();
+        let sector = world.engine.end().next_multiple_of(512);
+        let data = Path::new(FOLDER).join("data");
+        let names = vfs.list(&data).unwrap();
+        vfs.open(&data.join(&names[0])).unwrap().next_data(sector).unwrap().is_none()
+    };
+    assert!(!is_hole_behind(100));
+    assert!(is_hole_behind(3000));
 }
 
 #[test]

@@ -104,6 +104,7 @@ fn run(seed: u64) -> usize {
     let setup = Setup {
         policy: if random.one_in(4) { Policy::Written } else { Policy::Flushed },
         zero_ahead: [0, 0, 1024, 8192][usize::try_from(random.below(4)).unwrap()],
+        zero_limit: if random.one_in(2) { 512 } else { u64::MAX },
         ..Setup::default()
     };
     let mut disk = SimVfs::new();

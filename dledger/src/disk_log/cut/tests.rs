@@ -84,7 +84,7 @@ fn a_log_restarts_at_a_leaders_first_entry() {
     follower.writer.rewind(cursor);
     assert_eq!(follower.last(), None);
     let range = CheckedRange::check(leader.sent(first), crate::fixture::FILE).unwrap();
-    follower.writer.append_range(&range).unwrap();
+    follower.writer.append_range(&range, 0).unwrap();
     assert_eq!(follower.last(), leader.last());
     let bounds = follower.log.bounds();
     assert_eq!((bounds.min, bounds.committed), (8192, 8192));

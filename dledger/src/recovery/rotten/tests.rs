@@ -18,7 +18,7 @@ fn pair() -> (Fixture, Fixture) {
     }
     sound.append(3, &[100; 6]);
     let mut log = Fixture::new(0);
-    log.writer.append_range(&CheckedRange::check(sound.sent(0), FILE).unwrap()).unwrap();
+    log.writer.append_range(&CheckedRange::check(sound.sent(0), FILE).unwrap(), 0).unwrap();
     log.flush();
     log.log.write_behind(dledger_core::Millis(10_000)).unwrap();
     (log, sound)
