@@ -17,7 +17,7 @@ use interop::{
     APACHE,
     comparison::{
         Row, big, idle,
-        loads::{self, PARTS, Part},
+        loads::{self, DURABILITIES, PARTS, Part},
         machine, page, plot,
         record::{Record, Records},
         replace_section, rows,
@@ -124,7 +124,7 @@ impl Comparison {
             if part.name == "core" {
                 self.machine(round)?;
             }
-            for durability in part.durabilities {
+            for durability in DURABILITIES {
                 for product in turn(round) {
                     if self.records.has(part.name, durability, session::name(product), round) {
                         continue;
@@ -156,7 +156,7 @@ impl Comparison {
         Ok(records)
     }
 
-    /// A part that is measured once, with asynchronous flushes.
+    /// A part that is measured once with each durability.
     fn once(
         &mut self,
         part: &'static str,
@@ -164,8 +164,10 @@ impl Comparison {
         measure: impl Fn(&mut Session) -> Result<Vec<Record>>,
     ) -> Result<()> {
         self.begin(part)?;
-        for product in turn(1) {
-            let durability = "ASYNC_FLUSH";
+        for (durability, product) in DURABILITIES
+            .into_iter()
+            .flat_map(|durability| turn(1).map(|product| (durability, product)))
+        {
             if self.records.has(part, durability, session::name(product), 1) {
                 continue;
             }
@@ -252,7 +254,7 @@ fn turn(round: u32) -> [Product; 2] {
 fn write_page(docs: &Path, records: &Records) -> Result<()> {
     let core = rows(records.of("core"));
     let mut plots = Vec::new();
-    for durability in ["ASYNC_FLUSH", "SYNC_FLUSH"] {
+    for durability in DURABILITIES {
         let here: Vec<&Row<'_>> = core.iter().filter(|row| row.durability == durability).collect();
         for chart in plot::CHARTS {
             if let Some(svg) = plot::svg(chart, durability, &here)? {

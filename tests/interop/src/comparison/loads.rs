@@ -31,8 +31,6 @@ pub struct Part {
     pub name: &'static str,
     /// Heading of its tables.
     pub heading: &'static str,
-    /// Durabilities that both brokers know by the same name.
-    pub durabilities: &'static [&'static str],
     /// Rounds at most.
     pub rounds: u32,
     /// Topics that exist before the broker starts, with one queue each, named `many-N`.
@@ -53,8 +51,8 @@ const fn live(name: &'static str, writer: &'static str, reader: &'static str, qu
     Load { name, generator: Generator::Live(writer, reader), quick }
 }
 
-/// Both durabilities.
-const BOTH: &[&str] = &["ASYNC_FLUSH", "SYNC_FLUSH"];
+/// Those that both brokers know by the same name.
+pub const DURABILITIES: [&str; 2] = ["ASYNC_FLUSH", "SYNC_FLUSH"];
 
 /// The load that the goal of throughput is about.
 pub const WINDOW_1000: &str = "send 1 KiB, window 1,000";
@@ -74,7 +72,6 @@ pub const PARTS: &[Part] = &[
     Part {
         name: "core",
         heading: "One topic",
-        durabilities: BOTH,
         rounds: u32::MAX,
         topics: 0,
         loads: &[
@@ -123,7 +120,6 @@ pub const PARTS: &[Part] = &[
     Part {
         name: "pop",
         heading: "Pop consumption (1 KiB, 8 queues; pops of 32, a request for the acknowledgement of each message)",
-        durabilities: BOTH,
         rounds: u32::MAX,
         topics: 0,
         loads: &[
@@ -137,8 +133,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "topics",
-        heading: "Many topics (ASYNC_FLUSH, 1 KiB, window 1,000; a queue for each of many topics)",
-        durabilities: &["ASYNC_FLUSH"],
+        heading: "Many topics (1 KiB, window 1,000; a queue for each of many topics)",
         rounds: 2,
         topics: 10_000,
         loads: &[
@@ -158,7 +153,6 @@ pub const PARTS: &[Part] = &[
     Part {
         name: "java",
         heading: "As a Java application sees it (official client 5.5.0)",
-        durabilities: BOTH,
         rounds: 1,
         topics: 0,
         loads: &[
