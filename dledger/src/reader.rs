@@ -161,6 +161,9 @@ impl DiskLog {
             self.suspect(&damaged(run.next, "it does not follow the entry before"));
         }
         match found {
+            Found::Padding if self.hides_entry(run.next) => {
+                Err(damaged(run.next, "padding is where an entry belongs"))
+            }
             Found::Padding => {
                 run.next = file_end;
                 Ok(0)
@@ -176,6 +179,12 @@ impl DiskLog {
             Found::Nothing => Err(damaged(run.next, "nothing was written there")),
             Found::Bad(reason) => Err(damaged(run.next, reason)),
         }
+    }
+
+    /// Whether an entry belongs where padding was found, into which it has rotted: going on behind it
+    /// would leave a gap. Each file begins with an entry.
+    fn hides_entry(&self, position: u64) -> bool {
+        position == self.data.base_of(position) || self.index_at(position).is_some()
     }
 
     /// The header of the entry at `position`, committed or not.

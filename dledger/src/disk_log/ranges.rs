@@ -184,10 +184,11 @@ impl DiskLog {
         if let Some(rotten) = rotten {
             return Ok(Some(rotten.first));
         }
-        let Some(first) = self.first_header()? else { return Ok(None) };
-        if begin == 0 {
+        // Also where its header cannot be read.
+        if begin == 0 && self.last_id().is_some() {
             return Ok(Some(0));
         }
+        let Some(first) = self.first_header()? else { return Ok(None) };
         let named = |index: u64| {
             let unit = self.index.get(index)?;
             io::Result::Ok(unit.is_some_and(|unit| unit.position == begin))

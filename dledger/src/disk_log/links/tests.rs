@@ -1,12 +1,12 @@
 //! Goal: whichever byte of a header rots, no reader of that entry believes it, and the entry that
 //! rotted is named, not its neighbour.
 
-use std::path::Path;
+use std::{io::IoSlice, path::Path};
 
 use bytes::Bytes;
 
 use crate::{
-    ENTRY_HEADER,
+    ENTRY_HEADER, ReadError, entry,
     fixture::{FILE, Fixture, joined},
 };
 
@@ -93,6 +93,28 @@ fn readers_of_runs_bring_what_does_not_follow_under_suspicion() {
         let convicted = log.log.convicted();
         assert!(!convicted.is_empty(), "byte {offset} of {index}");
         assert!(convicted.iter().all(|(one, _)| *one == index), "byte {offset}: {convicted:?}");
+    }
+}
+
+#[test]
+fn an_entry_that_rotted_into_padding_leaves_no_gap() {
+    for index in 0..12 {
+        let log = filled();
+        let position = log.log.unit(index).unwrap().position;
+        let mut padding = [0; 8];
+        entry::pad(&mut padding);
+        log.log.data.write_at(position, &mut [IoSlice::new(&padding)]).unwrap();
+        let mut from = 0;
+        let error = loop {
+            match log.log.read_forward(from, 4000) {
+                Ok(run) => from = run.next,
+                Err(error) => break error,
+            }
+            assert!(from <= position, "read on behind entry {index}");
+        };
+        assert!(matches!(error, ReadError::Damaged { position: at, .. } if at == position));
+        let convicted: Vec<u64> = log.log.convicted().iter().map(|(one, _)| *one).collect();
+        assert_eq!(convicted, [index]);
     }
 }
 
