@@ -239,8 +239,7 @@ fn zeros_written_ahead_change_nothing_that_is_read() {
 #[test]
 fn zeros_are_written_ahead_only_where_little_waits_for_a_flush() {
     let is_hole_behind = |length: usize| {
-        let disk = SimVfs::new();
-        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        let vfs: Arc<dyn Vfs> = Arc::new(SimVfs::new());
         let setup = Setup { zero_ahead: 1024, zero_limit: 1024, ..Setup::default() };
         let mut world = World::open(&vfs, setup).unwrap();
         world.settle();
