@@ -314,6 +314,26 @@ proptest! {
         survive(text.as_bytes());
     }
 
+    /// Requirement S-3: what passes for a name can be that of a folder, and of no other folder.
+    #[test]
+    fn s_03_what_passes_for_a_name_is_one(
+        name in "([%|a-zA-Z0-9_-]{0,300}|[%|a-z./\\\\\\x00-\\x20_-]{1,8}|\\PC{0,8})",
+    ) {
+        let bounds = [
+            (name::validate_topic(&name), 255),
+            (name::validate_group(&name), name::MAX_GROUP),
+        ];
+        for (checked, bound) in bounds {
+            if checked.is_ok() {
+                prop_assert!(!name.trim().is_empty() && name.len() <= bound);
+                prop_assert!(name.bytes().all(|byte| byte.is_ascii_graphic()));
+                prop_assert!(!name.contains(['/', '\\', '.']));
+            }
+        }
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !name.is_empty();
+        prop_assert_eq!(plain && name.len() <= 120, plain && name::validate_group(&name).is_ok());
+    }
+
     #[test]
     fn any_text_is_survived(text in "\\PC{0,40}") {
         answered(id::parse_offset_message_id(&text));

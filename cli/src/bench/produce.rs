@@ -13,7 +13,10 @@ use bytes::Bytes;
 use client::{Client, ClientOptions, Message, Producer, PullConsumer, SendError, Sent};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{
+    JoinSet,
+    coop::{consume_budget, unconstrained},
+};
 
 use super::{
     AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, SENDERS, Windows, random_body, sender_options,
@@ -167,10 +170,13 @@ impl Load {
         let mut flight = FuturesUnordered::new();
         loop {
             while flight.len() < self.window && self.may_send() {
-                flight.push(self.request(&producer));
+                // Without a share in the task's budget: when that is used up, each of the others would
+                // be polled only to be told so, and woken to be polled again.
+                flight.push(unconstrained(self.request(&producer)));
             }
             let Some(ended) = flight.next().await else { break };
             self.count(ended);
+            consume_budget().await;
         }
     }
 
