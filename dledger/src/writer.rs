@@ -18,9 +18,6 @@ use crate::{
 /// Bytes that are written to learn whether a full disk has room again.
 const PROBE: u64 = 64 * 1024;
 
-/// What zeros are written from, as often as needed in one call.
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-
 /// Bodies of one submission, each with room for its header in front.
 #[derive(Debug)]
 pub(crate) struct Bodies {
@@ -277,7 +274,7 @@ impl Writer {
             return;
         }
         let end = (position + ahead).min(file_end);
-        match self.log.data.write_at(position, &mut zeros(end - position)) {
+        match self.log.data.write_zeros(position, (end - position) as usize) {
             Ok(()) => self.zeroed = end,
             Err(error) => tracing::debug!(%error, "no zeros were written ahead"),
         }
@@ -289,7 +286,7 @@ impl Writer {
         let position = self.cursor.position;
         data.append_file(data.base_of(position))?;
         let room = data.base_of(position) + data.file_size() - position;
-        data.write_at(position, &mut zeros(room.min(PROBE))).map_err(|error| error.source)
+        data.write_zeros(position, room.min(PROBE) as usize).map_err(|error| error.source)
     }
 
     /// Puts the buffers into the hot ring and gives them back with their places.
@@ -332,13 +329,6 @@ impl Part {
             }
         }
     }
-}
-
-/// So many zeros, all from one block.
-fn zeros(length: u64) -> Vec<IoSlice<'static>> {
-    let block = ZEROS.len() as u64;
-    let parts = (0..length).step_by(ZEROS.len());
-    parts.map(|at| IoSlice::new(&ZEROS[..(length - at).min(block) as usize])).collect()
 }
 
 /// Adds a part to the last region; entries that follow each other in one buffer become one part.

@@ -1,6 +1,7 @@
 //! A log cut into files of one size, each named by the position of its first byte.
 
 mod rewrite;
+mod zeros;
 
 use std::{
     collections::VecDeque,
@@ -14,9 +15,6 @@ use crate::vfs::{Vfs, VfsFile, write_all_at};
 
 /// Digits of a file's name (Java: `UtilAll.offset2FileName`).
 const NAME_DIGITS: usize = 20;
-
-/// Zeros are written in parts of this many bytes.
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// Why a folder of numbered files could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -335,28 +333,6 @@ impl SegmentFiles {
     pub fn next_data(&self, from: u64) -> io::Result<Option<u64>> {
         let segment = self.segment(from, 0)?;
         Ok(segment.file.next_data(from - segment.base)?.map(|found| segment.base + found))
-    }
-
-    /// Overwrites `range` with zeros, passing over holes. Not flushed.
-    ///
-    /// # Errors
-    /// What the file system answers.
-    pub fn zero(&self, range: Range<u64>) -> io::Result<()> {
-        for segment in self.segments(range.clone()) {
-            let end = range.end.min(segment.base + self.file_size) - segment.base;
-            let mut at = range.start.saturating_sub(segment.base);
-            while let Some(found) = segment.file.next_data(at)?.filter(|found| *found < end) {
-                // Each write ends with a block of the file system. Zeros that end within one would be
-                // found as data, and the whole hole behind them would be filled.
-                let part = ZEROS.len() as u64;
-                let count = (end - found).min(part - found % part);
-                let zeros = ZEROS.get(..usize::try_from(count).unwrap_or(0)).unwrap_or(&ZEROS);
-                write_all_at(&*segment.file, &mut [IoSlice::new(zeros)], found)
-                    .map_err(|(_, error)| error)?;
-                at = found + count;
-            }
-        }
-        Ok(())
     }
 
     /// Cuts the log off at `position`: files that begin at or behind it are removed, the rest of

@@ -304,8 +304,7 @@ impl DiskLog {
         let (Some(first), Some(last)) = (fetched.first(), fetched.last()) else { return Ok(()) };
         let Err(error) = self.data.flush(first.position..last.end()) else { return Ok(()) };
         for header in fetched.headers() {
-            let zeros = vec![0; header.size as usize];
-            if let Err(second) = self.data.write_at(header.position, &mut [IoSlice::new(&zeros)]) {
+            if let Err(second) = self.data.write_zeros(header.position, header.size as usize) {
                 tracing::error!(error = %second, index = header.index, "what was put back stays unsynced");
             }
         }
