@@ -1,6 +1,6 @@
 //! Messages on their way into the log: what sends, send-backs and the delay service share.
 
-use std::{cell::RefCell, net::SocketAddr};
+use std::{cell::Cell, net::SocketAddr};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use protocol::message::{
@@ -140,35 +140,27 @@ pub(crate) const SHARES: usize = SHARED / 8;
 thread_local! {
     /// Where the next short record goes. It lives until the last record in it is forgotten; records
     /// come and leave in the order of the log, so that little of it outlives its use.
-    static SHARED_ROOM: RefCell<BytesMut> = RefCell::default();
+    static SHARED_ROOM: Cell<BytesMut> = Cell::default();
 }
 
 /// Finished records with room for the log's headers.
 pub(crate) fn batch<T>(records: &[MessageRecord], token: T) -> Result<Batch<T>, RecordError> {
     let bytes = records.iter().map(|record| record.encoded_len() + HEADROOM).sum();
+    let shares = bytes <= SHARES;
+    let mut buffer = if shares { SHARED_ROOM.take() } else { BytesMut::new() };
+    if buffer.capacity() < bytes {
+        buffer = BytesMut::with_capacity(if shares { SHARED } else { bytes });
+    }
     let mut lengths = Vec::with_capacity(records.len());
-    let mut encode = |buffer: &mut BytesMut| {
-        records.iter().try_for_each(|one| {
-            buffer.put_bytes(0, HEADROOM);
-            let length = record::encode(one, buffer)?;
-            lengths.push(u32::try_from(length).unwrap_or(u32::MAX));
-            Ok(())
-        })
-    };
-    let buffer = if bytes > SHARES {
-        let mut buffer = BytesMut::with_capacity(bytes);
-        encode(&mut buffer)?;
-        buffer
-    } else {
-        SHARED_ROOM.with_borrow_mut(|shared| {
-            if shared.capacity() < bytes {
-                *shared = BytesMut::with_capacity(SHARED);
-            }
-            let written = encode(shared);
-            let buffer = shared.split();
-            written.map(|()| buffer)
-        })?
-    };
+    for one in records {
+        buffer.put_bytes(0, HEADROOM);
+        let length = record::encode(one, &mut buffer)?;
+        lengths.push(u32::try_from(length).unwrap_or(u32::MAX));
+    }
+    if shares {
+        let own = buffer.split();
+        SHARED_ROOM.set(std::mem::replace(&mut buffer, own));
+    }
     Ok(Batch { buffer, lengths, token })
 }
 
