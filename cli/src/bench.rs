@@ -15,6 +15,7 @@ use crate::{
 mod consume;
 mod end_to_end;
 mod failover;
+mod flight;
 mod gaps;
 mod light;
 mod pace;
@@ -27,6 +28,7 @@ mod timers;
 mod topics;
 mod windows;
 
+pub(crate) use flight::keep_in_flight;
 pub(crate) use report::Report;
 pub(crate) use windows::Windows;
 

@@ -11,16 +11,12 @@ use std::{
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use client::{Client, ClientOptions, Message, Producer, PullConsumer, SendError, Sent};
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::{Value, json};
-use tokio::task::{
-    JoinSet,
-    coop::{consume_budget, unconstrained},
-};
+use tokio::task::JoinSet;
 
 use super::{
-    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, SENDERS, Windows, random_body, sender_options,
-    topics, watch,
+    AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, SENDERS, Windows, keep_in_flight, random_body,
+    sender_options, topics, watch,
 };
 use crate::{
     args::{ProduceArgs, Style},
@@ -164,20 +160,10 @@ impl Load {
         })
     }
 
-    /// One sender: keeps its requests in flight until the run is over, then waits for the last.
-    /// All of them are part of this one task.
+    /// One sender, until the run is over.
     async fn send(self: Arc<Self>, producer: Arc<Producer>) {
-        let mut flight = FuturesUnordered::new();
-        loop {
-            while flight.len() < self.window && self.may_send() {
-                // Without a share in the task's budget: when that is used up, each of the others would
-                // be polled only to be told so, and woken to be polled again.
-                flight.push(unconstrained(self.request(&producer)));
-            }
-            let Some(ended) = flight.next().await else { break };
-            self.count(ended);
-            consume_budget().await;
-        }
+        let next = || self.may_send().then(|| self.request(&producer));
+        keep_in_flight(self.window, next, |ended| self.count(ended)).await;
     }
 
     /// Whether one more request may be sent; then its messages are taken off.

@@ -11,14 +11,15 @@ use std::{
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use dledger::{GroupClient, GroupError};
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::connect;
 use crate::{
     args::DledgerBenchArgs,
-    bench::{AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows, random_body, watch},
+    bench::{
+        AFTER_FAILURE, IN_FLIGHT_BYTES_MAX, Report, Windows, keep_in_flight, random_body, watch,
+    },
     stop::StopSignals,
 };
 
@@ -111,17 +112,10 @@ struct Ended {
 }
 
 impl Load {
-    /// One sender: keeps its appends in flight until the run is over, then waits for the last. All
-    /// of them are part of this one task.
+    /// One sender, until the run is over.
     async fn send(self: Arc<Self>, client: Arc<GroupClient>) {
-        let mut flight = FuturesUnordered::new();
-        loop {
-            while flight.len() < self.window && self.may_send() {
-                flight.push(self.append(&client));
-            }
-            let Some(ended) = flight.next().await else { break };
-            self.count(ended);
-        }
+        let next = || self.may_send().then(|| self.append(&client));
+        keep_in_flight(self.window, next, |ended| self.count(ended)).await;
     }
 
     fn may_send(&self) -> bool {
