@@ -124,14 +124,12 @@ impl Comparison {
             if part.name == "core" {
                 self.machine(round)?;
             }
-            for durability in DURABILITIES {
-                for product in turn(round) {
-                    if self.records.has(part.name, durability, session::name(product), round) {
-                        continue;
-                    }
-                    let records = self.loads(part, durability, product, round)?;
-                    self.records.add(records)?;
+            for (durability, product) in turns(round) {
+                if self.records.has(part.name, durability, session::name(product), round) {
+                    continue;
                 }
+                let records = self.loads(part, durability, product, round)?;
+                self.records.add(records)?;
             }
         }
         Ok(())
@@ -164,10 +162,7 @@ impl Comparison {
         measure: impl Fn(&mut Session) -> Result<Vec<Record>>,
     ) -> Result<()> {
         self.begin(part)?;
-        for (durability, product) in DURABILITIES
-            .into_iter()
-            .flat_map(|durability| turn(1).map(|product| (durability, product)))
-        {
+        for (durability, product) in turns(1) {
             if self.records.has(part, durability, session::name(product), 1) {
                 continue;
             }
@@ -244,10 +239,12 @@ fn machine_record(part: &str, load: &str, round: u32, figures: BTreeMap<String, 
     }
 }
 
-/// Who is first takes turns, so that neither always meets the warmer machine.
-fn turn(round: u32) -> [Product; 2] {
+/// Both brokers at each durability. Who is first takes turns, so that neither always meets the warmer
+/// machine.
+fn turns(round: u32) -> impl Iterator<Item = (&'static str, Product)> {
     let (apache, ours) = (Product::Apache(APACHE), Product::Ours);
-    if round % 2 == 1 { [apache, ours] } else { [ours, apache] }
+    let order = if round % 2 == 1 { [apache, ours] } else { [ours, apache] };
+    DURABILITIES.into_iter().flat_map(move |durability| order.map(|product| (durability, product)))
 }
 
 /// Writes the pictures and the section of the page.

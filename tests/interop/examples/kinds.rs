@@ -9,6 +9,7 @@ use clap::Parser;
 use interop::{
     comparison::{
         kinds::{self, Sizes},
+        loads::DURABILITIES,
         machine,
         record::{Record, Records},
         replace_section,
@@ -87,7 +88,7 @@ fn measure(arguments: &Arguments, records: &mut Records) -> Result<()> {
         PARTS.into_iter().filter(|(name, _)| only.is_empty() || only.iter().any(|one| one == name))
     {
         let mut found = vec![about(name)];
-        for durability in ["ASYNC_FLUSH", "SYNC_FLUSH"] {
+        for durability in DURABILITIES {
             if arguments.flush.as_deref().is_some_and(|only| only != durability) {
                 continue;
             }

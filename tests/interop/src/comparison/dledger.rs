@@ -12,7 +12,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::{
-    figure, page, ratios,
+    figure,
+    loads::DURABILITIES,
+    page, ratios,
     record::{Record, Records},
     rows,
     session::Settings,
@@ -201,7 +203,7 @@ pub fn section(records: &Records) -> String {
     let mut all: Vec<Record> = Vec::new();
     for record in records.of(PART) {
         if record.product == "apache" {
-            for durability in ["ASYNC_FLUSH", "SYNC_FLUSH"] {
+            for durability in DURABILITIES {
                 all.push(Record { durability: durability.to_owned(), ..record.clone() });
             }
         } else {
